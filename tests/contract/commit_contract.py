@@ -111,7 +111,9 @@ class CommitContract:
 
     def _lay_out(self, fs: FileSystem, base: str, case: Case) -> OutputCommit:
         fs.delete(base)
-        output = OutputCommit(uris.join(base, ".howdah-j-0"), uris.join(base, "model"), case.overwrite, case.parts)
+        uploaded = tuple(source for source, _ in case.parts)
+        temporary, final = uris.join(base, ".howdah-j-0"), uris.join(base, "model")
+        output = OutputCommit(temporary, final, case.overwrite, case.parts, uploaded)
         for name in ("worker-0.1/m", "worker-1.1/m", "worker-1.2/m", "worker-1.2/d/w"):
             fs.mkdirs(uris.parent(uris.join(output.temporary, name)))
             fs.create(uris.join(output.temporary, name)).close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import fcntl
 import json
 import os
@@ -14,12 +15,15 @@ from typing import Any
 
 import pytest
 
+from howdah.client.submit import prepare
 from howdah.engines import MasterContext
 from howdah.engines.ssh import hosts
 from howdah.engines.ssh.allocator import SshAllocator
 from howdah.engines.ssh.hosts import SOURCE
-from howdah.spec import Outcome, State
-from howdah.spec.events import Noted
+from howdah.errors import EngineRejected
+from howdah.spec import JobSpec, Outcome, Output, Resources, Role, State
+from howdah.spec.events import Event, Noted
+from howdah.spec.job import Board, Checkpoint, Save
 from howdah.testing.allocator_contract import Driver, staged_job
 from howdah.testing.launch_server import serve_launches
 
@@ -32,6 +36,14 @@ if [ "$1" = -G ]; then
 fi
 for command; do :; done
 exec sh -c "$command"
+"""
+
+# A host that has another directory in the place of the job file's.
+OTHER = """#!/bin/sh
+for command; do :; done
+mv {base}/project {base}/away && mkdir {base}/project
+sh -c "$command"
+rmdir {base}/project && mv {base}/away {base}/project
 """
 
 
@@ -73,12 +85,69 @@ def granted(base: Path) -> list[str]:
     return asyncio.run(play())
 
 
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ({"outputs": (Output("model"),)}, "outputs.0.path: {base}/model"),
+        ({"outputs": (Output("/tmp/model", save=Save(to="saved/")),)}, "outputs.0.save.to: {base}/saved"),
+        ({"checkpoint": Checkpoint("ck")}, "checkpoint.path: {base}/ck"),
+        ({"board": Board(path="runs")}, "board.path: {base}/runs"),
+    ],
+)
+def test_what_a_job_makes_is_where_all_hosts_see_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], place: str
+) -> None:
+    base = tmp_path / "project"
+    base.mkdir()
+    monkeypatch.setenv("HOWDAH_SSH_HOSTS", "there/gpus=0")
+    monkeypatch.setenv("HOWDAH_SSH_HOME", str(tmp_path))
+    job = JobSpec({"worker": Role("true", resources=Resources(1, 1))}, **more)
+    prepare(job, base, {"engine": "ssh"}, lambda _: None)
+    (tmp_path / "bin/ssh").write_text(OTHER.format(base=tmp_path))
+    with pytest.raises(EngineRejected) as refused:
+        prepare(job, base, {"engine": "ssh"}, lambda _: None)
+    must = "must be in a directory that this machine and all hosts share and may write, or be on HDFS or S3"
+    assert str(refused.value) == f"{place.format(base=base)} {must}; there: not the same directory as here"
+
+
+def test_a_master_has_an_address_at_which_it_listens(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOWDAH_SSH_HOSTS", "there/gpus=0")
+    monkeypatch.setenv("HOWDAH_SSH_HOME", str(tmp_path))
+    monkeypatch.setenv("SSH_CONNECTION", "fe80::1%eth0 50000 fe80::2%eth0 22")  # as sshd sets it
+    job = JobSpec({"worker": Role("true", resources=Resources(1, 1))})
+    with pytest.raises(EngineRejected, match="hosts see this machine at fe80::1%eth0, and masters listen at IPv4"):
+        prepare(job, tmp_path, {"engine": "ssh"}, lambda _: None)
+    monkeypatch.setenv("HOWDAH_SSH_ADDRESS", "head")
+    assert prepare(job, tmp_path, {"engine": "ssh"}, lambda _: None).plan.request["master"] == "head"
+
+
 def test_a_host_may_name_very_many_containers(root: Path, tmp_path: Path) -> None:
     for number in range(500):
         directory = root / JOB / f"{'left' * 50}-{number}"
         directory.mkdir(parents=True)
         (directory / "lock").touch()
     assert granted(tmp_path) == ["memory limits are not enforced"]
+
+
+def test_a_container_that_starts_while_the_job_ends_is_removed(root: Path, tmp_path: Path) -> None:
+    settings = {"ssh.hosts": "here/gpus=0", "ssh.home": str(tmp_path)}
+    context = MasterContext(JOB, staged_job(tmp_path, settings=settings), tmp_path.as_uri(), "127.0.0.1", 1)
+
+    async def play() -> list[Event]:
+        async with serve_launches(context) as served:
+            allocator = await SshAllocator.open(served)
+            driver = Driver(allocator)
+            await driver.get("worker")
+            allocator.request("worker", 1)
+            polling = asyncio.create_task(allocator.poll())
+            await asyncio.sleep(0)  # the host has its order, and has not answered
+            await allocator.unregister(Outcome(State.CANCELLED))
+            return [*await polling, *await allocator.poll()]
+
+    assert [event for event in asyncio.run(play()) if isinstance(event, Noted)] == []
+    assert not (root / JOB).exists()
 
 
 def test_a_host_whose_address_is_not_found_in_time_is_tried_again(
@@ -92,10 +161,12 @@ def test_a_host_whose_address_is_not_found_in_time_is_tried_again(
     ]
 
 
-def talk(*orders: dict[str, Any], file_bytes: int = -1, known: Sequence[str] = ()) -> tuple[list[dict[str, Any]], str]:
+def talk(
+    *orders: dict[str, Any], file_bytes: int = -1, known: Sequence[str] = (), archive: str = ""
+) -> tuple[list[dict[str, Any]], str]:
     """Let the program on a host carry out orders; return what it prints, and the last line of its errors. Each file
     that it writes may have `file_bytes`."""
-    greeting = {"job": JOB, "home": "", "known": known, "archive": "", "given": {"gpus": 0}}
+    greeting = {"job": JOB, "known": known, "archive": archive, "given": {"gpus": 0}}
     command = ["python3", "-I", "-c", f"import sys; exec(sys.stdin.buffer.read({len(SOURCE)}))"]
     lines = SOURCE + b"".join(json.dumps(each).encode() + b"\n" for each in (greeting, *orders))
     given = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -138,6 +209,20 @@ def test_a_container_writes_down_itself_which_processes_it_is(root: Path) -> Non
         fcntl.flock(lock, fcntl.LOCK_SH)  # its archive is empty: it ends at once
     assert int((directory / "pid").read_text()) > 1
     assert "pid" not in json.loads((directory / "grant").read_text())
+
+
+def test_what_lives_is_too_old_for_nobody_who_cleans_the_disk(root: Path) -> None:
+    """systemd-tmpfiles leaves directories alone that it cannot lock, with all that is in them."""
+    (root / "end").touch()
+    program = f"import os, time\nwhile os.path.exists({str(root / 'end')!r}): time.sleep(0.02)"
+    talk(START, archive=base64.b64encode(program.encode()).decode())
+    directory = os.open(root / JOB, os.O_RDONLY)
+    try:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        (root / "end").unlink(missing_ok=True)
+        os.close(directory)
 
 
 def test_what_lives_is_not_removed(root: Path) -> None:

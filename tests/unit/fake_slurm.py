@@ -26,7 +26,9 @@ case "$name $1 $2" in
     sbatch*)
         if [ -e refused ]; then echo 'sbatch: error: no more jobs' >&2; exit 1; fi
         number=$(($(cat number 2>/dev/null || echo 100) + 1))
-        echo $number > number; cat > script-$number; echo $number ;;
+        echo $number > number; cat > script-$number
+        if [ -e late ]; then echo 'sbatch: error: Batch job submission failed: Socket timed out' >&2; exit 1; fi
+        echo $number ;;
     srun*)
         case "$*" in
             *--exact*--job-name=probe*) exit $(cat room) ;;

@@ -3,17 +3,24 @@ scripts: two Slurm clusters have one home, and each knows its own jobs."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from howdah.engines import batch_job
+from howdah.engines.cleanup import list_unfinished_jobs
 from howdah.engines.slurm.engine import SlurmEngine
 from howdah.errors import EngineRejected, EngineUnavailable, JobNotFound, SpecError, StagingError
 from howdah.spec import JobSpec, Plan, Role, StagedJob, State, uris
+from howdah.storage.factory import filesystem
+
+NOBODY = 65534
 
 COMMANDS = {
     # A cluster is the directory of its slurm.conf: `jobs` has the rows of squeue, and `ended` those of sacct.
@@ -206,6 +213,22 @@ class TestCancelling:
         assert not list((home / "output").iterdir())
         assert not (home / "jobs" / job_id / "key").exists()
 
+    def test_programs_have_the_time_that_slurm_leaves_them(
+        self, tmp_path: Path, home: Path, first: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(batch_job, "CANCEL_LIMIT_S", 0.0)
+        job_id = first.submit(7)
+        (tmp_path / "bin/scancel").write_text("#!/bin/sh\nexit 0\n")
+        (tmp_path / "bin/scontrol").write_text(
+            f"#!/bin/sh\ncd {first.directory} && {COMMANDS['scontrol']}; echo KillWait = 300 sec\n"
+        )
+        (tmp_path / "bin/squeue").write_text(
+            f"#!/bin/sh\ncd {first.directory} && cat jobs\n"
+            "[ -e stops ] && sed -i s/RUNNING/CANCELLED/ jobs\ntouch stops\n"
+        )
+        first.engine.cancel(job_id)
+        assert not (home / "jobs" / job_id / "key").exists()
+
     def test_who_could_not_cancel_is_not_named(self, home: Path, first: FakeCluster) -> None:
         job_id = first.submit(7)
         (first.directory / "silent").touch()
@@ -240,3 +263,30 @@ class TestSubmissionsThatFail:
         with pytest.raises(SpecError) as caught:
             engine.plan(StagedJob(JobSpec({"worker": Role("true")}), ""))
         assert str(caught.value) == f"{place}: {conf} does not exist"
+
+
+def test_jobs_of_another_user_in_the_same_home_are_left_alone() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as base, contextlib.ExitStack() as stack:
+        home = Path(base)
+        home.chmod(0o755)
+        (home / "jobs" / "slurm-7").mkdir(parents=True)
+        (home / "jobs" / "slurm-7").chmod(0)
+        engine, files = SlurmEngine({"staging_dir": base}), filesystem(uris.of_local(home))
+        if os.geteuid() == 0:
+            os.seteuid(NOBODY)
+            stack.callback(os.seteuid, 0)
+        assert engine.describe() == []
+        assert list_unfinished_jobs(files, uris.of_local(home)) == []
+        with pytest.raises(PermissionError):
+            engine.describe("slurm-7")
+
+
+def test_a_home_that_the_nodes_do_not_see_is_named(home: Path, first: FakeCluster) -> None:
+    job_id = first.submit(7)
+    first.knows(7, "FAILED")
+    (report,) = first.engine.describe(job_id)
+    why = "Slurm: failed, and the event log does not say why"
+    asked = f"do all nodes see {home} under this path? (staging_dir)"
+    assert report.diagnostics == f"{why}; its node has written nothing to the job's directory: {asked}"
+    (home / "jobs" / job_id / "master.log").touch()
+    assert first.engine.describe(job_id)[0].diagnostics == why

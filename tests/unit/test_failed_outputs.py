@@ -11,7 +11,7 @@ from howdah.master.decisions.actions import CommitDone
 from howdah.master.decisions.failed_outputs import MAX_KEEPING_S
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import Stage
-from howdah.outputs.commit import CommitReply, CommitRequest, OutputCommit, discard_outputs
+from howdah.outputs.commit import CommitReply, CommitRequest, OutputCommit, commit_outputs, discard_outputs
 from howdah.spec import Exit, Output, Role, State, uris
 from howdah.spec.events import CancelRequested, ContainerEnded, Noted
 from howdah.storage.local import LocalFileSystem
@@ -138,3 +138,22 @@ def test_what_cannot_be_set_aside_is_told_with_its_place(tmp_path: Path) -> None
     assert reply.kept == ()
     assert reply.error.endswith(f"; what the tasks made is in {output.gathered}")
     assert (tmp_path / ".howdah-j-0/_commit/a").exists()
+
+
+@pytest.mark.parametrize("tasks", ["", "worker:1"])
+def test_what_the_master_does_not_see_is_no_success(tmp_path: Path, tasks: str) -> None:
+    """The nodes have a directory of this name each: worker:1 has stored its files in that of its own node."""
+    gang = Gang(job(roles=ROLES, outputs=(Output(uris.of_local(tmp_path / "out"), tasks=tasks),)))
+    gang.form()
+    gang.end("worker:0", made=() if tasks else (0,))
+    gang.end("worker:1", made=(0,))
+    request = commit_request(gang.state)
+    seen, unseen = (Path(uris.path(request.outputs[0].temporary), f"worker-{n}.1") for n in (0, 1))
+    seen.mkdir(parents=True)
+    reply = commit_outputs(request)
+    assert reply.committed == ()
+    assert reply.error.startswith(f"{unseen.as_uri()}: a task has stored its files there, and this machine,")
+    assert not (tmp_path / "out").exists()
+    unseen.mkdir()
+    assert commit_outputs(request).committed == (request.outputs[0].final,)
+    assert commit_outputs(request).committed == (request.outputs[0].final,)

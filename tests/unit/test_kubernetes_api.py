@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from kubernetes_server import KubernetesServer, kubernetes_server
 
+from howdah.engines.kubernetes import api as kubernetes_api
 from howdah.engines.kubernetes import kubeconfig
 from howdah.engines.kubernetes.api import KubernetesApi
 from howdah.engines.kubernetes.kubeconfig import ClusterAccess
@@ -67,6 +68,22 @@ def test_a_server_behind_a_path(server: KubernetesServer, tmp_path: Path) -> Non
         "GET /k8s/clusters/c-1/api/v1/namespaces/team/pods/p",
         "GET /k8s/clusters/c-1/api/v1/namespaces/team/pods",
     ]
+
+
+def test_a_call_that_met_another_one_is_made_again(
+    server: KubernetesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = 'Operation cannot be fulfilled on resourcequotas "team": the object has been modified; please try again'
+    met, serve = [(409, {"message": said, "reason": "Conflict"})], server.serve
+    monkeypatch.setattr(server, "serve", lambda *call: met.pop() if met else serve(*call))
+    api = api_of(server, tmp_path)
+    api.ensure("pods", {"metadata": {"name": "p"}})
+    assert server.calls == ["POST /api/v1/namespaces/team/pods"] * 2
+    assert list(server.objects["pods"]) == ["p"]
+    monkeypatch.setattr(kubernetes_api, "BUSY_LIMIT_S", 0.0)
+    met = [(409, {"message": said, "reason": "Conflict"})]
+    with pytest.raises(EngineUnavailable, match=r"cannot answer now \(409\): Operation cannot be fulfilled"):
+        api.ensure("pods", {"metadata": {"name": "q"}})
 
 
 def test_watches_end_with_the_api() -> None:

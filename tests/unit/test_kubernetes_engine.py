@@ -13,7 +13,9 @@ import sys
 import time
 import urllib.parse
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubernetes_server import KubernetesServer, kubernetes_server, lead_to
@@ -26,10 +28,11 @@ from howdah.engines import Engine
 from howdah.engines.kubernetes import manifests
 from howdah.engines.kubernetes.engine import ORIGIN
 from howdah.engines.kubernetes.pod_status import CONTAINER
-from howdah.errors import EngineUnavailable
-from howdah.spec import JobReport, JobSpec, Outcome, Role, State
+from howdah.errors import EngineUnavailable, SpecError
+from howdah.spec import JobReport, JobSpec, Outcome, Output, Role, State
 from howdah.spec.event_lines import read_log, to_line
 from howdah.spec.events import Event, JobFinished, JobStarted
+from howdah.spec.job import Board, Checkpoint, Environment, Save
 
 JOB = JobSpec({"worker": Role("true")})
 LONG_AGO = "2026-01-01T00:00:00Z"
@@ -44,6 +47,37 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubernet
 
 def opened() -> Engine:
     return engine_for(settings_for({"engine": "kubernetes"}))
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ({"outputs": (Output("file:///elsewhere/model"),)}, "outputs.0.path"),
+        ({"outputs": (Output("model", save=Save(to="file:///elsewhere/saved")),)}, "outputs.0.save.to"),
+        ({"checkpoint": Checkpoint("file:///elsewhere/ck")}, "checkpoint.path"),
+        ({"board": Board(path="file:///elsewhere/runs")}, "board.path"),
+        # The master's pod has no mounts of the job's own: it would find nothing to move, and no checkpoint.
+        ({"outputs": (Output("file:///own/model"),)}, "outputs.0.path"),
+        ({"checkpoint": Checkpoint("file:///own/ck")}, "checkpoint.path"),
+    ],
+)
+def test_what_a_job_makes_is_where_all_pods_see_it(
+    server: KubernetesServer, tmp_path: Path, more: dict[str, Any], place: str
+) -> None:
+    job = replace(JOB, environment=Environment(mounts=("/own",)), **more)
+    with pytest.raises(SpecError, match=rf"{place}: is /(elsewhere|own)/\w+, which pods do not mount"):
+        prepare(job, tmp_path, {"engine": "kubernetes"}, lambda _: None)
+
+
+def test_what_a_job_makes_is_where_pods_may_write(
+    server: KubernetesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("HOWDAH_KUBERNETES_VOLUMES", f"{tmp_path},{tmp_path}/data:ro")
+    job = replace(JOB, outputs=(Output("data/model"),), board=Board(path="data/runs"))
+    with pytest.raises(SpecError, match=r"outputs\.0\.path: is \S+/data/model, which pods may only read"):
+        prepare(job, tmp_path, {"engine": "kubernetes"}, lambda _: None)
+    prepare(replace(job, outputs=(Output("model"),)), tmp_path, {"engine": "kubernetes"}, lambda _: None)
 
 
 def submit(base: Path) -> str:
@@ -100,6 +134,14 @@ def test_a_job_of_this_namespace_whose_job_is_gone_is_finished(server: Kubernete
     submit(tmp_path)
     assert not (files_of(tmp_path, lost) / "key").exists()
     assert [each.outcome.state for each in ends_of(files_of(tmp_path, lost))] == [State.FAILED]
+
+
+def test_secrets_go_with_what_a_killed_master_has_left(server: KubernetesServer, tmp_path: Path) -> None:
+    killed, running = submit(tmp_path), submit(tmp_path)
+    server.add("secrets", {"metadata": {"name": f"{killed}-worker-1", "labels": {manifests.JOB: killed}}})
+    end(server, killed, "Failed")
+    last = submit(tmp_path)
+    assert server.objects["secrets"].keys() == {running, last}
 
 
 def change_origin(directory: Path, **values: str) -> None:

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,14 @@ def test_a_pod_group_has_those_pods_that_are_asked_for_together() -> None:
     assert found["spare"] == ("job-spare", "1")
 
 
+def test_a_group_of_one_pod_has_a_name_however_long_its_roles_is() -> None:
+    name = manifests.base_name("kubernetes-20261130-172323-abcd", "Parameter_server-of-all", "0a1b2c-12345") + "-999"
+    job = JobSpec({"worker": Role("x", 1000)}, queue="team", gang=False)
+    staged = StagedJob(job, "file:///home", user="alice")
+    made = manifests.task_pod("job", staged, options(job), "worker", name, NO_PREFERENCES, "s", {})["metadata"]
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", made["labels"]["kueue.x-k8s.io/pod-group-name"])
+
+
 def test_each_node_has_one_task_of_a_role_that_is_spread() -> None:
     (rule,) = task_pod(Role("x", placement=Placement(spread=True)))["spec"]["affinity"]["podAntiAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
@@ -252,6 +261,7 @@ def test_a_pod_needs_an_image() -> None:
 
 def test_quantities() -> None:
     assert [quantity(text) for text in ("2", "500m", "1Gi", "2k")] == [2.0, 0.5, 2**30, 2000.0]
+    assert [quantity(text) for text in ("5e-1", "2E3", "1E", "500000u", "500000000n")] == [0.5, 2000.0, 1e18, 0.5, 0.5]
     with pytest.raises(ValueError, match="no quantity"):
         quantity("much")
 

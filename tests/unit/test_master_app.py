@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 
 import pytest
 
+from howdah.engines import Allocator
+from howdah.engines.kubernetes.allocator import KubernetesAllocator
 from howdah.engines.local.allocator import LocalAllocator
+from howdah.engines.yarn.allocator import YarnAllocator
 from howdah.master.app import JobMaster, MasterIdentity
 from howdah.spec import JobSpec, Role, StagedJob
+from howdah.spec.job import Timeouts
 
 
 def test_an_action_that_nothing_carries_out_is_refused_and_is_not_the_end(tmp_path: Path) -> None:
@@ -23,3 +28,26 @@ def test_an_action_that_nothing_carries_out_is_refused_and_is_not_the_end(tmp_pa
         return master._finished.done()
 
     assert not asyncio.run(perform())
+
+
+@pytest.mark.parametrize(
+    ("allocator", "image", "localise_s", "limit_s"),
+    [
+        (KubernetesAllocator, "", 600.0, 720.0),
+        (KubernetesAllocator, "", 0.0, math.inf),
+        (YarnAllocator, "torch:2", 600.0, 720.0),
+        (YarnAllocator, "", 600.0, 120.0),
+        (LocalAllocator, "torch:2", 600.0, 120.0),
+    ],
+)
+def test_an_executor_may_wait_for_the_image_that_its_node_pulls(
+    tmp_path: Path, allocator: type[Allocator], image: str, localise_s: float, limit_s: float
+) -> None:
+    job = JobSpec({"worker": Role("train", image=image)}, timeouts=Timeouts(localise_s=localise_s))
+    staged = StagedJob(job, home=f"file://{tmp_path}")
+    identity = MasterIdentity("job-1", "fake", f"file://{tmp_path}", "127.0.0.1", staged, b"k" * 32, {})
+
+    async def begin() -> float:
+        return JobMaster(identity, allocator).state.greet_s
+
+    assert asyncio.run(begin()) == limit_s

@@ -17,8 +17,8 @@ from howdah.engines import MasterContext
 from howdah.engines.shared_home import CONTAINERS, container_directory
 from howdah.engines.slurm.allocator import SlurmAllocator
 from howdah.engines.slurm.commands import LIMIT_S
-from howdah.spec import Container, JobSpec, Outcome, Resources, Role, State
-from howdah.spec.events import AllocationLost, ContainerEnded, LossAnnounced
+from howdah.spec import Container, JobSpec, Outcome, Resources, Role, State, uris
+from howdah.spec.events import AllocationLost, ContainerEnded, LossAnnounced, Noted
 from howdah.testing.allocator_contract import Driver, Play, drive, eventually, staged_job
 
 T = TypeVar("T")
@@ -109,6 +109,25 @@ class TestKilledStep:
 
         # The place on a node that may be dead is not given again.
         assert play(context, act) == (cause, 3 if cause == "lost" else 4)
+
+    def test_without_room_for_more_steps_it_is_told_all_the_same(
+        self, context: MasterContext, slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SLURMD_NODENAME", "n1")
+        for name in ("guard", "probe"):
+            (Path(uris.path(context.directory)) / f"{name}.log").mkdir()
+
+        async def act(driver: Driver) -> str:
+            (container,) = await launched(driver, slurm, 1)
+            slurm.say("end-worker-0", "137")
+            await driver.until(lambda: driver.ended(container), "the end")
+            ended = driver.ended(container)
+            assert ended is not None
+            said = next(str(event.text) for event in driver.events if isinstance(event, Noted))
+            assert said.endswith("Is a directory: '" + uris.path(context.directory) + "/guard.log'; trying again")
+            return ended.exit.cause
+
+        assert play(context, act) == "signal"
 
     def test_a_place_whose_node_is_back_is_given_again_when_slurm_has_room_there(
         self, context: MasterContext, slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch

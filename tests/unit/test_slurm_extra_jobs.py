@@ -21,6 +21,8 @@ from howdah.engines.event_queue import EventQueue
 from howdah.engines.slurm.commands import SlurmCommands
 from howdah.engines.slurm.extra_jobs import ExtraJobs
 from howdah.engines.slurm.shapes import ContainerShape, SlurmPlace
+from howdah.errors import EngineUnavailable
+from howdah.spec.events import Noted
 
 SHAPE = ContainerShape(256, 1)
 
@@ -31,8 +33,13 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
 
 
 @pytest.fixture
-def extra(tmp_path: Path, slurm: FakeSlurm) -> ExtraJobs:
-    return ExtraJobs(SlurmCommands(), "7", tmp_path, ["--partition=main"], EventQueue())
+def queue() -> EventQueue:
+    return EventQueue()
+
+
+@pytest.fixture
+def extra(tmp_path: Path, slurm: FakeSlurm, queue: EventQueue) -> ExtraJobs:
+    return ExtraJobs(SlurmCommands(), "7", tmp_path, ["--partition=main"], queue)
 
 
 def adjust(extra: ExtraJobs, count: int, shape: ContainerShape = SHAPE) -> None:
@@ -106,6 +113,32 @@ def test_what_cannot_be_given_up_now_is_given_up_later(extra: ExtraJobs, slurm: 
     asyncio.run(extra.give_up())
     asyncio.run(extra.give_up())
     assert slurm.calls("scancel") == ["--quiet 101_0", "--quiet 101_0"]
+
+
+def test_what_slurm_has_taken_without_an_answer_is_given_up(extra: ExtraJobs, slurm: FakeSlurm) -> None:
+    slurm.say("late", "")
+    with pytest.raises(EngineUnavailable, match="Socket timed out"):
+        adjust(extra, 1)
+    (slurm.state / "late").unlink()
+    adjust(extra, 1)
+    slurm.say_jobs("101 RUNNING n4", "102 RUNNING n5")
+    slurm.say("down", "")
+    with pytest.raises(EngineUnavailable):
+        asyncio.run(extra.give_up_unknown(["101", "102"]))
+    (slurm.state / "down").unlink()
+    asyncio.run(extra.give_up_unknown([]))
+    assert slurm.calls("scancel") == ["--quiet 101"]
+    assert [place.number for place in take_started(extra)] == ["102"]
+
+
+def test_why_a_place_does_not_come_is_told(extra: ExtraJobs, slurm: FakeSlurm, queue: EventQueue) -> None:
+    adjust(extra, 2)
+    slurm.say_jobs("101_0 NODE_FAIL n4", "101_1 NODE_FAIL n4")
+    assert take_started(extra) == []
+    assert not extra.waiting, "others are submitted"
+    (note,) = asyncio.run(queue.next_events(lambda: asyncio.sleep(0, 1.0), 0.0))
+    assert isinstance(note, Noted)
+    assert note.text == "Slurm has ended the job that was to bring a container of worker: node_fail"
 
 
 def test_a_master_that_takes_over_keeps_what_it_uses(extra: ExtraJobs, slurm: FakeSlurm) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import stat
 import subprocess
 from pathlib import Path
@@ -16,7 +17,7 @@ from howdah.engines.slurm.engine import SlurmEngine, explain_wait
 from howdah.engines.slurm.shapes import components, shape_of
 from howdah.engines.slurm.step_end import end_of_step
 from howdah.errors import EngineRejected, EngineUnavailable
-from howdah.spec import JobSpec, Resources, Role, StagedJob
+from howdah.spec import JobSpec, Resources, Role, StagedJob, uris
 from howdah.spec.job import Placement
 
 EXPIRED = "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 3"
@@ -167,6 +168,20 @@ class TestCommands:
         sbatch.with_name("sacct").chmod(stat.S_IRWXU)
         assert SlurmCommands().accounted("7") == []
 
+    def test_what_administrators_write_may_be_in_any_encoding(self, sbatch: Path) -> None:
+        sbatch.with_name("scontrol").write_bytes(
+            b"#!/bin/sh\necho 'NodeName=n1 NodeAddr=10.0.0.1 Reason=d\xe9fectueux'\n"
+        )
+        sbatch.with_name("scontrol").chmod(stat.S_IRWXU)
+        assert SlurmCommands().facts("node", "n1")["n1"]["NodeAddr"] == "10.0.0.1"
+
+    def test_a_command_that_cannot_be_started_is_no_answer(self, sbatch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PATH", str(sbatch.parent))
+        sbatch.with_name("squeue").write_text("no program")
+        sbatch.with_name("squeue").chmod(stat.S_IRWXU)
+        with pytest.raises(EngineUnavailable, match="squeue cannot be started: Exec format error"):
+            SlurmCommands().jobs("7")
+
     def test_facts_are_by_name_or_number(self, sbatch: Path) -> None:
         sbatch.with_name("scontrol").write_text(
             "#!/bin/sh\n[ $2 = job ] && echo 'JobId=7 A=b=c' || echo 'NodeName=n1 X=y'\n"
@@ -186,16 +201,17 @@ class TestBatchScript:
         (home / "bin").mkdir()
         for name in ("scontrol", "scancel"):
             (home / "bin" / name).write_text(
-                f"#!/bin/sh\necho {name} $1 >> {home}/calls\n"
-                f"[ $1 = show ] || [ ! -e {home}/away ] || ! rm {home}/away\n"
+                f"#!/bin/sh\ncd {shlex.quote(str(home))}\necho {name} $1 >> calls\n"
+                "if [ $1 = show ]; then [ ! -e silent ] || { rm silent; exit 1; }\n"
+                "echo NodeName=n1 NodeAddr=10.0.0.1 X=y; else [ ! -e away ] || ! rm away; fi\n"
             )
             (home / "bin" / name).chmod(stat.S_IRWXU)
         (home / "bin" / "sleep").write_text("#!/bin/sh\nexit 0\n")
         (home / "bin" / "sleep").chmod(stat.S_IRWXU)
-        command = ["/bin/sh", "-c", f"echo $HOWDAH_MASTER_ATTEMPT >> {home}/attempts; {master}", "master"]
+        command = ["/bin/sh", "-c", f"echo $HOWDAH_MASTER_ATTEMPT >> ../../attempts; {master}", "master"]
         path = f"{home / 'bin'}:/usr/bin:/bin"
         script = batch_script(home, "mark", command, {"PATH": path}, attempts)
-        environment = {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "1", "PATH": path}
+        environment = {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "1", "SLURMD_NODENAME": "n1", "PATH": path}
         done = subprocess.run(["bash", "-c", script], env=environment, timeout=60)
         calls = (home / "calls").read_text().splitlines() if (home / "calls").exists() else []
         return done.returncode, [
@@ -219,6 +235,20 @@ class TestBatchScript:
     def test_it_ends_as_the_job(self, tmp_path: Path, master: str, status: int, happened: list[str]) -> None:
         assert self.play(tmp_path, master) == (status, happened)
         assert not (tmp_path / "jobs" / "slurm-7" / "requeue").exists()
+
+    @pytest.mark.parametrize(("silent", "host"), [("once", "10.0.0.1"), ("never", "10.0.0.1"), ("always", "n1")])
+    def test_a_master_has_an_address_that_other_nodes_reach(self, tmp_path: Path, silent: str, host: str) -> None:
+        if silent != "never":
+            (tmp_path / "silent").mkdir() if silent == "always" else (tmp_path / "silent").touch()
+        assert self.play(tmp_path, "echo $HOWDAH_HOST > ../../host; echo SUCCEEDED > outcome")[0] == 0
+        assert (tmp_path / "host").read_text() == f"{host}\n"
+
+    def test_the_path_of_the_home_may_have_any_letters(self, tmp_path: Path) -> None:
+        home = tmp_path / 'my "home" of $USER `date`'
+        home.mkdir()
+        assert self.play(home, 'echo "$0 $*" > ../../line; echo SUCCEEDED > outcome')[0] == 0
+        directory = uris.of_local(home / "jobs" / "slurm-7")
+        assert (home / "line").read_text() == f"master --id slurm-7 --directory {directory} --job job.json\n"
 
     def test_a_controller_that_is_away_loses_no_requeue(self, tmp_path: Path) -> None:
         (tmp_path / "away").touch()

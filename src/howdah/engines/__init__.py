@@ -6,6 +6,7 @@ by name (`howdah.spec.plugins`), so that another package can add an engine.
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
@@ -292,6 +293,8 @@ class Allocator(ABC):
     runs_images: bool = False
     """Whether the engine itself runs each container in the image of its role. Otherwise executors run their programs in
     the image, by podman, docker or apptainer."""
+    needs_images: bool = False
+    """Whether an engine that `runs_images` starts no container without one, also where the job names none."""
     queue: str = ""
     """The queue in which the engine has put the job; "" if it has none, or does not say."""
     signal_pause_s: float = 0.0
@@ -335,6 +338,15 @@ class Allocator(ABC):
         None if an engine that `runs_images` never starts a container without its image.
         """
         return None
+
+    @classmethod
+    def image_limit_s(cls, job: JobSpec) -> float:
+        """Return within how many seconds nodes must have got the images of a job before its executors start; 0.0 where
+        they start without one."""
+        from howdah.spec.containers import has_images  # clients do without
+
+        gets_images = cls.runs_images and (cls.needs_images or has_images(job))
+        return (job.timeouts.localise_s or math.inf) if gets_images else 0.0
 
     async def pending_reasons(self, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
         """Return why the engine has not granted containers, of which `missing` are wanted by role; [] if it does not

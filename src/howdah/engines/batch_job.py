@@ -35,7 +35,13 @@ CANCELLED_BY = "cancelled-by"
 """The file of a job's directory that says who has cancelled the job."""
 EXTRA_JOBS = "extra-jobs"
 """The file of a job's directory with the numbers of the jobs that its master has submitted besides."""
+MASTER_LOG = "master.log"
+"""The file of a job's directory for what its master prints. It is there when a node has begun the job."""
 FORGOTTEN = message("the cluster has forgotten the job, and its event log does not say how it ended")
+UNSEEN = (
+    "{reason}; its node has written nothing to the job's directory: do all nodes see {directory} under this path?"
+    " (staging_dir)"
+)
 CANCEL_LIMIT_S, CANCEL_POLL_S = 60.0, 0.2
 
 
@@ -86,6 +92,11 @@ class BatchJobEngine(Engine):
     @abstractmethod
     def cancel_batch_jobs(self, *numbers: str) -> None:
         """Cancel jobs in the batch system; those that have ended are no error."""
+
+    def kill_wait_s(self) -> float:
+        """Return how many seconds the batch system leaves the programs of a cancelled job to stop, as far as it tells
+        so."""
+        return 0.0
 
     @abstractmethod
     def remove_output(self, number: str) -> None:
@@ -160,6 +171,12 @@ class BatchJobEngine(Engine):
         recorded = self._cluster_of(job_id)
         return not recorded or recorded == self._cluster_name
 
+    def _is_own_and_here(self, job_id: str) -> bool:
+        """Return whether a job is on this cluster, and its directory not another user's, who may have the same home."""
+        with contextlib.suppress(PermissionError):
+            return self._is_here(job_id)
+        return False
+
     def _find_ended(self, job_id: str) -> JobReport | None:
         """Return the report of a job whose end is certain: a job of an earlier version may be another cluster's, and
         has ended only if this cluster says so."""
@@ -177,7 +194,7 @@ class BatchJobEngine(Engine):
             found = [path.name for path in self._home.jobs.glob(self.job_id("*")) if self.number(path.name)]
         else:
             found = [job_id] if self.number(job_id) and self.directory(job_id).is_dir() else []
-        there, found = found, list(filter(self._is_here, found))
+        there, found = found, list(filter(self._is_here if job_id else self._is_own_and_here, found))
         if job_id is not None and there and not found:
             raise JobNotFound(f"{job_id} is a job of {self._cluster_of(job_id)}, not of {self._cluster_name}")
         known = self.query_jobs(self.number(job_id or "")) if found else {}
@@ -192,7 +209,12 @@ class BatchJobEngine(Engine):
             if by and (job is None or job.state.ended):
                 return State.CANCELLED, message("cancelled by {user}", user=by)
             known = job or self.query_ended_job(self.number(job_id))
-            return (known.state, known.reason) if known is not None else (State.FAILED, FORGOTTEN)
+            if known is None:
+                return State.FAILED, FORGOTTEN
+            if known.state is State.FAILED and not (self.directory(job_id) / MASTER_LOG).exists():
+                where = self._home.directory
+                return State.FAILED, message(UNSEEN, reason=known.reason, directory=where)
+            return known.state, known.reason
 
         found = self._home.report(job_id, self.name, state)
         return dataclasses.replace(found, queue=job.queue) if job is not None else found
@@ -213,7 +235,7 @@ class BatchJobEngine(Engine):
 
     def _wait_ended(self, number: str) -> bool:
         """Wait for the end of a cancelled job; return whether it has ended."""
-        deadline = time.monotonic() + CANCEL_LIMIT_S
+        deadline = time.monotonic() + CANCEL_LIMIT_S + self.kill_wait_s()
         while (job := self.query_jobs(number).get(number)) and not job.state.ended and time.monotonic() < deadline:
             time.sleep(CANCEL_POLL_S)
         if has_ended := job is None or job.state.ended:

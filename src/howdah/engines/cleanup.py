@@ -6,6 +6,7 @@ that its master did not. The next submission cleans up after a few such jobs.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -29,7 +30,13 @@ def list_unfinished_jobs(files: FileSystem, home: str) -> list[str]:
     if not files.exists(jobs):
         return []
     names = sorted((uris.name(entry.uri) for entry in files.children(jobs)), key=_natural_order, reverse=True)
-    return [job_id for job_id in names[:MAX_JOBS] if files.exists(uris.join(jobs, job_id, "key"))]
+    return [job_id for job_id in names[:MAX_JOBS] if _has_key(files, uris.join(jobs, job_id))]
+
+
+def _has_key(files: FileSystem, directory: str) -> bool:
+    with contextlib.suppress(StagingError):  # another user's job, whose directory only that user may enter
+        return files.exists(uris.join(directory, "key"))
+    return False
 
 
 def _natural_order(name: str) -> list[tuple[int, str]]:

@@ -97,6 +97,8 @@ class DetachedMasterEngine(Engine):
         control.mkdir(parents=True, mode=0o700)
         with (control / "lock").open("w") as lock:  # the masters inherit it: it is free when none is left
             fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write(" ".join(_machine()))
+            lock.flush()
             job_json = uris.join(directory, "job.json")
             files.write_bytes(job_json, json.dumps(encode(plan.job)).encode(), 0o600)
             reserve(plan.job.job, control.name, self._conf_dir, plan.job.sources)
@@ -132,7 +134,11 @@ class DetachedMasterEngine(Engine):
                 pass_fds=(lock,),
             )
         process.returncode = 0  # nobody waits for it here: it outlives this process
-        (control / "pid").write_text(str(process.pid))
+        try:
+            (control / "pid").write_text(str(process.pid))
+        except BaseException:  # the submission is undone, and a master with it
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
 
     def _clean_up(self) -> None:
         """Do for killed masters what they could not do; what fails now is left to the next submission."""
@@ -145,12 +151,16 @@ class DetachedMasterEngine(Engine):
                 if not (control / "gone").exists():
                     (control / "gone").touch()
                 if time.time() - (control / "gone").stat().st_mtime > EXECUTORS_LIVE_S:
-                    for report in self.describe(job_id):
-                        cleanup.finish_ended_job(files, report, self._conf_dir)
-                        (control / "credentials").unlink(missing_ok=True)
+                    (control / "credentials").unlink(missing_ok=True)
+                    with contextlib.suppress(HowdahError):  # of one whose files are damaged
+                        for report in self.describe(job_id):
+                            cleanup.finish_ended_job(files, report, self._conf_dir)
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:
-        found = [report for directory in self._directories(job_id) if (report := self._report(directory))]
+        directories = self._directories(job_id)
+        if job_id is None:
+            directories = [uri for uri in directories if not _is_anothers(uri)]
+        found = [report for directory in directories if (report := self._report(directory))]
         return sorted(found, key=lambda report: report.submitted, reverse=True)
 
     def _directories(self, job_id: str | None) -> list[str]:
@@ -179,10 +189,10 @@ class DetachedMasterEngine(Engine):
         running = has_master is not False and not state.ended
         return JobReport(
             id=job_id,
-            name=job.job.name,
+            name=job.job.name if job is not None else "",
             state=state,
             engine=self.name,
-            user=job.user,
+            user=job.user if job is not None else view.user,
             submitted=submitted,
             started=view.started,
             finished=finished,
@@ -192,7 +202,7 @@ class DetachedMasterEngine(Engine):
             master=(_text(control / "url") or files.master_url()) if running else "",
             directory=directory,
             conf_dir=self._conf_dir,
-            tags=job.job.tags,
+            tags=job.job.tags if job is not None else (),
         )
 
     def job_key(self, report: JobReport) -> bytes | None:
@@ -266,6 +276,11 @@ class DetachedMasterAllocator(PullAllocator):
         (self._control / "key").unlink(missing_ok=True)
 
 
+def _is_anothers(uri: str) -> bool:
+    """Return whether a job's directory is one that this user may not enter: several may have one home."""
+    return uri.startswith("file:") and not os.access(uris.path(uri), os.R_OK | os.X_OK, effective_ids=True)
+
+
 def _write(path: Path, content: bytes) -> None:
     """Write a file that only its owner may read."""
     path.touch(0o600)
@@ -278,13 +293,23 @@ def _text(path: Path) -> str:
     return ""
 
 
+def _machine() -> tuple[str, str]:
+    """Return this machine's name, which may change, and what stands for the time since it was started."""
+    return os.uname().nodename, _text(Path("/proc/sys/kernel/random/boot_id"))
+
+
 def is_locked(path: Path) -> bool | None:
-    """Return whether a master holds the lock; None if this machine has none, because another one started the master."""
+    """Return whether a master holds the lock; None if another machine started the master. Two machines may have one
+    home directory: whether this one sees a lock of the other depends on the file system, and the number of the other's
+    process is here that of any process."""
     try:
         file = path.open()
     except FileNotFoundError:
         return None
     with file:
+        written = file.read().split()  # nothing by earlier versions
+        if written and set(written).isdisjoint(_machine()):
+            return None
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

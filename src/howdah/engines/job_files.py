@@ -11,7 +11,7 @@ from pathlib import Path
 from howdah.logs.store import PIECE_BYTES, open_log
 from howdah.logs.stream_index import STREAMS, TIMES
 from howdah.spec import StagedFile, StagedJob, TaskId, uris
-from howdah.spec.codec import decode
+from howdah.spec.codec import decode, is_well_typed
 from howdah.spec.event_lines import read_log
 from howdah.spec.fold import fold_recorded
 from howdah.spec.view import JobView
@@ -44,12 +44,16 @@ class JobFiles:
         """Return the URI of a file of the job."""
         return uris.join(self.directory, name)
 
-    def submitted(self) -> tuple[StagedJob, float] | None:
-        """Return the job as it was submitted, and when; None if it is being submitted, or removed."""
+    def submitted(self) -> tuple[StagedJob | None, float] | None:
+        """Return the job as it was submitted, None if its file is damaged, and when; None if it is being submitted, or
+        removed."""
         entry = self._files.stat(self.uri("job.json"))
         if entry is None:
             return None
-        return decode(StagedJob, json.loads(self._files.read_bytes(entry.uri))), entry.modified_ms / 1000
+        staged = None
+        with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            staged = decode(StagedJob, json.loads(self._files.read_bytes(entry.uri)))
+        return staged if is_well_typed(StagedJob, staged) else None, entry.modified_ms / 1000
 
     def view(self) -> tuple[JobView, float]:
         """Return what the event log says, and when it was written last."""
@@ -61,7 +65,9 @@ class JobFiles:
     def master_url(self) -> str:
         """Return the address that the job's last master has written down; "" if there was none."""
         uri = self.uri("master.json")
-        return str(json.loads(self._files.read_bytes(uri))["url"]) if self._files.exists(uri) else ""
+        with contextlib.suppress(ValueError, TypeError, KeyError):  # it is damaged
+            return str(json.loads(self._files.read_bytes(uri))["url"]) if self._files.exists(uri) else ""
+        return ""
 
     def read_logs(self, task: TaskId | None, stream: str) -> Iterator[tuple[str, bytes]]:
         """Yield the logs of a task, or of all tasks, as `Engine.logs` describes them."""
@@ -69,7 +75,9 @@ class JobFiles:
         for each in self._files.children(tasks) if self._files.exists(tasks) else []:
             if task is None or uris.name(each.uri) == task.slug:
                 role, _, index = uris.name(each.uri).rpartition("-")
-                for attempt in sorted(self._files.children(each.uri), key=lambda entry: int(uris.name(entry.uri))):
+                found = self._files.children(each.uri)  # a file system may keep names of its own there
+                numbered = [entry for entry in found if uris.name(entry.uri).isdecimal()]
+                for attempt in sorted(numbered, key=lambda entry: int(uris.name(entry.uri))):
                     heading = f"{role}:{index} attempt {uris.name(attempt.uri)}"
                     for name in names:
                         for piece in read_pieces(uris.join(attempt.uri, name), self._conf_dir):

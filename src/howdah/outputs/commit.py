@@ -36,6 +36,10 @@ from howdah.storage.retry import retry_until
 from howdah.storage.trash import move_to_trash
 from howdah.wire.helper_main import HelperReply, one_line, run_helper_main
 
+_UNSEEN = (
+    "a task has stored its files there, and this machine, where the master runs, does not see them: choose a directory "
+    "that all machines of the job share"
+)
 _MAX_NUMBER_BYTES = 5
 """Room for a number behind a name, as `-2`."""
 
@@ -52,6 +56,8 @@ class OutputCommit:
     """Whether the output replaces what exists at `final`."""
     parts: tuple[tuple[str, str], ...] = ()
     """The parts that count: an attempt's own directory, and its name in the output ("" for the output itself)."""
+    uploaded: tuple[str, ...] = ()
+    """The directories of `parts` in which a task says that it has stored its files."""
     snapshot_prefix: str = ""
     """What the names of the output's snapshots begin with; "" if there are none."""
     unfinished: str = ""
@@ -326,10 +332,20 @@ def _is_published(fs: FileSystem, output: OutputCommit) -> bool:
 
 
 def _collect(fs: FileSystem, output: OutputCommit) -> None:
+    """Gather the parts.
+
+    Raises:
+        StagingError: one that was uploaded is not there: its node's directory is another one than that of this machine.
+    """
     fs.mkdirs(output.gathered)
     for source, name in output.parts:
         part = uris.join(output.temporary, source)
-        if not fs.exists(part) or not fs.children(part):
+        if not fs.exists(part):
+            is_moved = name and fs.exists(uris.join(output.gathered, name))  # before an interruption
+            if source in output.uploaded and not is_moved and uris.split(part)[0] == "file":
+                raise StagingError(f"{part}: {_UNSEEN}")
+            continue
+        if not fs.children(part):
             continue  # moved before an interruption, or the task wrote nothing
         if name:
             _move(fs, part, uris.join(output.gathered, name))

@@ -13,9 +13,9 @@ from howdah.errors import EngineRejected
 from howdah.spec import JobSpec
 
 _UNITS: dict[str, float] = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
-_UNITS |= {"m": 1e-3, "": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_UNITS |= {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _KINDS = {"secrets": "Secret", "persistentvolumeclaims": "PersistentVolumeClaim"}
-_QUANTITY = re.compile(r"([0-9.]+(?:e[0-9]+)?)([A-Za-z]*)")
+_QUANTITY = re.compile(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)([A-Za-z]*)")
 
 
 def refusal_text(what: str, error: ApiRefused, api: KubernetesApi) -> str:

@@ -13,7 +13,6 @@ import http.client
 import itertools
 import json
 import os
-import re
 import secrets
 import sys
 import threading
@@ -51,7 +50,6 @@ MESSAGE_LIMIT = 4096
 """So many bytes of a container's last message a node keeps."""
 WATCH, CALLS = "watch", "calls"
 """The two parts that use the API: what hears of pods, and what creates and deletes them."""
-_NO_NAME = re.compile(r"[^a-z0-9]+")
 _HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
 _ANNOUNCED = {"preempted": "preemption", "lost": "unhealthy"}
 _NOT_ALLOWED = (http.client.UNAUTHORIZED, http.client.FORBIDDEN)
@@ -81,7 +79,7 @@ class KubernetesAllocator(PullAllocator):
     """Uses the API with the rights of the master's service account (docs/engines.md)."""
 
     restarts = True
-    runs_images = True  # a pod never starts without its image
+    runs_images = needs_images = True  # a pod never starts without its image
     termination_log = Path("/dev/termination-log")
     """What this file holds becomes the last message of the master's container."""
     refused_again_s = 5.0
@@ -287,7 +285,7 @@ class KubernetesAllocator(PullAllocator):
 
     async def _new_names(self, role: str, count: int) -> list[str]:
         """Return names for pods, whose keys are in a Secret."""
-        base = f"{self._job_id}-{_NO_NAME.sub('-', role.lower()).strip('-')[:20]}-{self._suffix}-{next(self._numbers)}"
+        base = manifests.base_name(self._job_id, role, f"{self._suffix}-{next(self._numbers)}")
         names = [f"{base}-{each}" for each in range(count)]
         keys = {name: self.launches.key_of(name).hex().encode() for name in names}
         self._keys.add(base, names)

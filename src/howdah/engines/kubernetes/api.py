@@ -25,6 +25,9 @@ WATCH_S = 240
 """After so many seconds the server ends a watch, and the next one begins."""
 _WATCH_SILENCE_S = WATCH_S + 30.0
 _BUSY = (429, 500, 502, 503, 504)
+_CONFLICT = "Conflict"
+"""Several servers have counted something, such as what of a quota is used, at the same time: one of them may try
+again."""
 _BROKEN = (http.client.RemoteDisconnected, http.client.CannotSendRequest, ConnectionError, ssl.SSLEOFError)
 MERGE = "application/merge-patch+json"
 
@@ -141,8 +144,9 @@ class KubernetesApi:
             answer, content = self._exchange(method, path, data, kind)
             if answer.status < 300:
                 return content
-            if answer.status not in _BUSY or time.monotonic() + pause > until:
-                raise self._error(answer.status, content)
+            error = self._error(answer.status, content)
+            if not isinstance(error, EngineUnavailable) or time.monotonic() + pause > until:
+                raise error
             wait = answer.headers.get("Retry-After", "")
             time.sleep(min(float(wait) if wait.isdecimal() else pause, BUSY_LIMIT_S))
             pause *= 2
@@ -261,7 +265,7 @@ class KubernetesApi:
         except (ValueError, AttributeError):
             text, reason = data.decode("utf-8", "replace").strip()[:300], ""
         where = f"Kubernetes at {self.cluster.server} ({self.cluster.name})"
-        if status in _BUSY:
+        if status in _BUSY or reason == _CONFLICT:
             return EngineUnavailable(f"{where} cannot answer now ({status}): {text}")
         if status == http.client.UNAUTHORIZED:
             text = "it does not accept these credentials: they may have expired, or be another cluster's"

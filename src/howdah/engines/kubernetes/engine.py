@@ -118,9 +118,7 @@ class KubernetesEngine(Engine):
 
     def plan(self, job: StagedJob) -> Plan:
         home, options = self.home, engine_options(job.job, self._settings, manifests.ENGINE)
-        if home.startswith("file:") and not self.sees(uris.path(home)):
-            problem = f"is {home}, which pods do not mount: name its volume in kubernetes.volumes"
-            raise SpecError.at("kubernetes.home", problem)
+        _refuse_unwritable_path("kubernetes.home", home, manifests.job_volumes(job.job, options))
         _refuse_foreign_keys(job.job)
         _refuse_unmounted_paths(job, options)
         staged = dataclasses.replace(job, python=job.python or "python3", user=job.user or getpass.getuser())
@@ -221,13 +219,19 @@ class KubernetesEngine(Engine):
                 is_incomplete = job["spec"].get("suspend") and manifests.SUBMITTED not in annotations
                 if is_incomplete and time.time() - submission_time(job) > LOST_SUBMISSION_S:
                     found = JobFiles(self._directory(name_of(job)), self._conf_dir).submitted()
-                    self._undo_submission(name_of(job), found[0].job if found is not None else None)
+                    self._undo_submission(name_of(job), found[0].job if found and found[0] else None)
             for job_id in cleanup.list_unfinished_jobs(self._files, self.home):
                 if job_id not in living and self._is_own(job_id, getpass.getuser()):
                     with contextlib.suppress(HowdahError):
                         for report in self.describe(job_id):
                             if report.state.ended:
                                 cleanup.finish_ended_job(self._files, report, self._conf_dir)
+                                self._delete_secrets(job_id)
+
+    def _delete_secrets(self, job_id: str) -> None:
+        """Delete what the Job of a killed master would keep for days."""
+        for secret in self._list("secrets", **{manifests.JOB: job_id}):
+            self._api.delete("secrets", name_of(secret))
 
     def _is_own(self, job_id: str, user: str = "") -> bool:
         """Return whether a job whose directory the home has is one of this namespace, and of this user: others may keep
@@ -335,9 +339,9 @@ class KubernetesEngine(Engine):
         unknown = gone if runs else f"{gone}, and its event log does not say how it ended"
         return JobReport(
             **common,
-            name=staged.job.name,
+            name=staged.job.name if staged is not None else "",
             state=view.state if view.state.ended else State.RUNNING if runs else State.FAILED,
-            user=staged.user,
+            user=staged.user if staged is not None else view.user,
             submitted=submitted,
             started=view.running,
             finished=0.0 if runs else view.finished or changed or submitted,
@@ -406,9 +410,10 @@ class KubernetesEngine(Engine):
         """Return why the cluster would refuse a pod of this role now, as for a quota that is used up; "" if it would
         not."""
         found = JobFiles(self._directory(job_id), self._conf_dir).submitted()
-        if found is not None and role in found[0].job.roles:
-            options = engine_options(found[0].job, self._settings, manifests.ENGINE)
-            pod = manifests.task_pod(_PLANNED, found[0], options, role, _PLANNED, NO_PREFERENCES, _PLANNED, {})
+        staged = found[0] if found is not None else None
+        if staged is not None and role in staged.job.roles:
+            options = engine_options(staged.job, self._settings, manifests.ENGINE)
+            pod = manifests.task_pod(_PLANNED, staged, options, role, _PLANNED, NO_PREFERENCES, _PLANNED, {})
             try:
                 self._api.create("pods", pod, dry_run=True)
             except ApiRefused as error:
@@ -448,21 +453,38 @@ def _refuse_foreign_keys(job: JobSpec) -> None:
 
 
 def _refuse_unmounted_paths(staged: StagedJob, options: Mapping[str, Any]) -> None:
-    """Refuse data on this machine that no pod sees: inputs would be missing there, and outputs would go with the pod.
+    """Refuse data on this machine that no pod sees: inputs would be missing there, and outputs and checkpoints would go
+    with the pod. The master itself moves outputs to their places and looks for checkpoints, so that a volume of the
+    job's own, which its pod does not mount, will not do for them.
 
     Raises:
-        SpecError: an input or output is in no volume.
+        SpecError: an input, output or directory is in no volume, or pods may not write what they have to.
     """
-    volumes = [each for role in staged.job.roles for each in manifests.job_volumes(staged.job, options, role)]
+    job = staged.job
+    volumes = [each for role in job.roles for each in manifests.job_volumes(job, options, role)]
     for number, entry in enumerate(staged.inputs):
         for file in entry.files:
             if file.uri not in entry.uploads:
                 _refuse_unmounted_path(f"inputs.{number}.path", file.uri, volumes)
-    for number, output in enumerate(staged.job.outputs):
-        _refuse_unmounted_path(f"outputs.{number}.path", output.path, volumes)
+    masters = manifests.job_volumes(job, options)
+    for number, output in enumerate(job.outputs):
+        _refuse_unwritable_path(f"outputs.{number}.path", output.path, masters)
+        _refuse_unwritable_path(f"outputs.{number}.save.to", output.save.to, masters)
+    _refuse_unwritable_path("checkpoint.path", job.checkpoint.path, masters)
+    _refuse_unmounted_path("board.path", job.board.path, volumes)
 
 
 def _refuse_unmounted_path(place: str, uri: str, volumes: Sequence[manifests.Volume]) -> None:
     if uri.startswith("file:") and not any(volume.sees(Path(uris.path(uri))) for volume in volumes):
         problem = f"is {uris.path(uri)}, which pods do not mount: name its volume in kubernetes.volumes"
+        raise SpecError.at(place, problem)
+
+
+def _refuse_unwritable_path(place: str, uri: str, volumes: Sequence[manifests.Volume]) -> None:
+    """Refuse what is in none of these volumes, or in one that pods may only read."""
+    _refuse_unmounted_path(place, uri, volumes)
+    path = Path(uris.path(uri)) if uri.startswith("file:") else Path()
+    around = [volume for volume in volumes if path.is_relative_to(volume.inside)]
+    if around and max(around, key=lambda volume: len(volume.inside)).read_only:
+        problem = f"is {path}, which pods may only read: its volume in kubernetes.volumes must not end in :ro"
         raise SpecError.at(place, problem)

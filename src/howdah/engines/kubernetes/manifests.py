@@ -36,6 +36,7 @@ MASTER_MEMORY_MIB, MASTER_GRACE_S, SAVE_GRACE_S = 512, 30, 15
 LEAVE_S, MAX_STOP_S = 15, 3600
 """Seconds in which what has stopped leaves its pod; and the most that a node waits for programs that stop."""
 _DIRECTORY, _LABEL = "/howdah", re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_NO_NAME, _ROLE_LETTERS = re.compile(r"[^a-z0-9]+"), 12
 _KUEUE, _COSCHEDULING = "kueue.x-k8s.io", "scheduling.x-k8s.io/pod-group"
 _VOLUME = re.compile(r"(?:claim:(?P<claim>[a-z0-9.-]+):)?(?P<path>/[^:]*)(?::(?P<inside>/[^:]*))?(?P<ro>:ro)?")
 
@@ -93,6 +94,12 @@ def label(text: str) -> str:
     if _LABEL.fullmatch(text):
         return text
     return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40].rstrip("-") + f"-{sum(text.encode()) % 997}"
+
+
+def base_name(job_id: str, role: str, ending: str) -> str:
+    """Return how the names of pods of a role begin, which end with a number. Each may be the value of a label, too,
+    which has 63 letters at most."""
+    return f"{job_id}-{_NO_NAME.sub('-', role.lower()).strip('-')[:_ROLE_LETTERS].rstrip('-')}-{ending}"
 
 
 def image_of(job: JobSpec, options: Mapping[str, Any], role: str = "") -> str:

@@ -109,7 +109,8 @@ class SlurmAllocator(PullAllocator):
         await asyncio.to_thread((allocator._directory / NAME).write_bytes, bootstrap_archive())
         loop, number = asyncio.get_running_loop(), allocator._number
         loop.add_signal_handler(signal.SIGUSR1, lambda: allocator.in_background(allocator._announce_end(number)))
-        await allocator._start_guard()
+        with contextlib.suppress(OSError):  # it is tried again
+            await allocator._start_guard()
         return allocator
 
     async def adopt(self, containers: Collection[Container]) -> Mapping[str, Exit]:
@@ -223,12 +224,13 @@ class SlurmAllocator(PullAllocator):
 
     async def _check_all(self, now: float) -> None:
         """Look for signs of extra jobs; ask Slurm about them, about suspects and the guard, ever less often."""
-        for number in await asyncio.to_thread(self._extra.take_signs, "ending"):
-            await self._announce_end(number)
-        has_sign = bool(await asyncio.to_thread(self._extra.take_signs, "started"))
         try:
+            for number in await asyncio.to_thread(self._extra.take_signs, "ending"):
+                await self._announce_end(number)
+            started = await asyncio.to_thread(self._extra.take_signs, "started")
+            await self._extra.give_up_unknown(started)
             is_wanted = any(self._wanted.values()) or self._extra.waiting
-            if is_wanted and (has_sign or now - self._extra_checked_at >= self._extra_pause_s):
+            if is_wanted and (started or now - self._extra_checked_at >= self._extra_pause_s):
                 self._extra_checked_at, self._extra_pause_s = now, min(2 * self._extra_pause_s, MAX_CHECK_S)
                 await self._check_extra_jobs()
             if now - self._suspects_checked_at >= SUSPECTS_S:
@@ -236,7 +238,7 @@ class SlurmAllocator(PullAllocator):
                 await self._extra.give_up()
                 await self._check_suspects()
                 await self._start_guard()
-        except EngineUnavailable as error:
+        except (EngineUnavailable, OSError) as error:  # the disk may be full, too
             self._queue.note(message("{reason}; trying again", reason=error), "unavailable")
         except EngineRejected as error:
             self._queue.note(str(error), str(error))
@@ -356,7 +358,8 @@ class SlurmAllocator(PullAllocator):
             await asyncio.sleep(self._job_end_wait_s)
         exit = end_of_step(held.directory, status, held.released)
         if is_killed and not self._is_leaving:
-            exit = await self._explain_kill(held.place, exit)
+            with contextlib.suppress(OSError):  # no room for a further step: it is told without the cause
+                exit = await self._explain_kill(held.place, exit)
         if self._is_leaving:
             return
         for place in self._places:

@@ -30,19 +30,23 @@ step, for ever; this step puts it back into the queue, and the next attempt of t
 _SCRIPT = """#!/bin/bash
 {variables}
 export HOWDAH_SLURM_DIRECTORY={jobs}/slurm-$SLURM_JOB_ID
-pid= asked= number=0 tries=0 requeues=0
+pid= asked= number=0 tries=0 asks=0 requeues=0
 until [ -e "$HOWDAH_SLURM_DIRECTORY/{mark}" ] && cd "$HOWDAH_SLURM_DIRECTORY"; do  # not an older job's of this number
     [ $((tries += 1)) -le {tries} ] || exit 1
     sleep 0.1
 done
 exec >>master.log 2>&1
 export HOWDAH_CREDENTIALS=$HOWDAH_SLURM_DIRECTORY/credentials
-export HOWDAH_HOST=$(scontrol show node --oneliner "$SLURMD_NODENAME" | sed -n 's/.* NodeAddr=\\([^ ]*\\).*/\\1/p')
+until facts=$(scontrol show node --oneliner "$SLURMD_NODENAME") || [ $((asks += 1)) -ge 60 ]; do
+    sleep 10  # is the controller away? Without an address no step on another node would find the master
+done
+HOWDAH_HOST=$(echo "$facts" | sed -n 's/.* NodeAddr=\\([^ ]*\\).*/\\1/p')
+export HOWDAH_HOST=${{HOWDAH_HOST:-$SLURMD_NODENAME}}
 trap 'asked=1' TERM INT  # Slurm sends it to the master, too
 trap '[ "$pid" ] && kill -USR1 $pid' USR1
 while number=$((number + 1)); do
     export HOWDAH_MASTER_ATTEMPT=$((${{SLURM_RESTART_COUNT:-0}} * 100 + number))
-    {command} --id slurm-$SLURM_JOB_ID --directory "{directory}" --job job.json & pid=$!
+    {command} --id slurm-$SLURM_JOB_ID --directory {directory} --job job.json & pid=$!
     wait $pid; status=$?
     while kill -0 $pid 2>/dev/null; do wait $pid; status=$?; done
     [ $status -gt 128 ] && [ -z "$asked" ] && [ ! -e {requeue} ] && [ $number -lt {attempts} ] || break
@@ -66,7 +70,7 @@ def batch_script(home: Path, mark: str, command: list[str], variables: Mapping[s
     return _SCRIPT.format(
         variables="\n".join(lines),
         jobs=shlex.quote(str(home / "jobs")),
-        directory=f"{uris.of_local(home / 'jobs')}/slurm-$SLURM_JOB_ID",
+        directory=f"{shlex.quote(uris.of_local(home / 'jobs'))}/slurm-$SLURM_JOB_ID",
         mark=mark,
         tries=APPEAR_LIMIT_S * 10,
         command=" ".join(map(shlex.quote, command)),

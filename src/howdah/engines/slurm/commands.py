@@ -100,9 +100,19 @@ class SlurmCommands:
         """
         env = {name: value for name, value in self.environment.items() if name in names or not names}
         try:
-            done = subprocess.run(argv, input=text, env=env, capture_output=True, text=True, timeout=LIMIT_S)
+            done = subprocess.run(
+                argv,
+                input=text,
+                env=env,
+                capture_output=True,
+                encoding="utf-8",  # whatever the locale is, and what administrators have written about a node
+                errors="replace",
+                timeout=LIMIT_S,
+            )
         except FileNotFoundError:
             raise EngineUnavailable(f"{argv[0]} is not installed here: Slurm's commands are needed") from None
+        except OSError as error:  # this machine has no room for another process just now, say
+            raise EngineUnavailable(f"{argv[0]} cannot be started: {error.strerror}") from error
         except subprocess.TimeoutExpired:
             raise EngineUnavailable(f"{argv[0]} has not answered for {LIMIT_S:.0f} s") from None
         if done.returncode == 0:

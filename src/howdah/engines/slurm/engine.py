@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import getpass
@@ -14,7 +15,7 @@ from howdah.engines.options import engine_options
 from howdah.engines.slurm.batch_script import OUTPUT, WARNED_S, batch_script
 from howdah.engines.slurm.commands import RUNNING, WAITING, SlurmCommands, SlurmJob, commands_of, find_conf
 from howdah.engines.slurm.shapes import components, queue_options
-from howdah.errors import EngineRejected
+from howdah.errors import EngineRejected, HowdahError
 from howdah.spec import JobSpec, Plan, StagedJob, State, TaskId
 from howdah.spec.message import message
 
@@ -108,6 +109,11 @@ class SlurmEngine(BatchJobEngine):
 
     def cancel_batch_jobs(self, *numbers: str) -> None:
         self._slurm.cancel(*numbers)
+
+    def kill_wait_s(self) -> float:
+        with contextlib.suppress(HowdahError):
+            return self._slurm.kill_wait_s()
+        return 0.0
 
     def remove_output(self, number: str) -> None:
         (self._home.directory / OUTPUT / number).unlink(missing_ok=True)

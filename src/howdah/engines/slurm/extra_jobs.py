@@ -14,6 +14,7 @@ import os
 import re
 import shlex
 import time
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 
@@ -60,6 +61,10 @@ class ExtraJobs:
         self.reasons: dict[str, str] = {}
         """Why each of them waits, in the words of Slurm."""
         self._unneeded: set[str] = set()
+        self._is_unsure = False
+        """Whether there may be jobs of which no call has told: a controller that has much to do takes a job, and
+        answers too late."""
+        self._unknown: set[str] = set()
 
     def take_signs(self, kind: str) -> list[str]:
         """Return the numbers of the jobs whose keepers have left a sign since the last call: `started`, or `ending` if
@@ -100,7 +105,11 @@ class ExtraJobs:
         limit = int(found[1]) if found else 1
         while missing > 0:
             size = min(missing, limit)
-            number = self._slurm.submit([*options, *([f"--array=0-{size - 1}"] if size > 1 else [])], script)
+            try:
+                number = self._slurm.submit([*options, *([f"--array=0-{size - 1}"] if size > 1 else [])], script)
+            except EngineUnavailable:
+                self._is_unsure = True
+                raise
             ids = [f"{number}_{index}" for index in range(size)] if size > 1 else [number]
             self.waiting |= dict.fromkeys(ids, (role, shape))
             # Whoever cancels the job when its master is gone reads the numbers.
@@ -133,6 +142,10 @@ class ExtraJobs:
                 del self.waiting[id_]
                 if row is not None and row.state == "RUNNING":
                     found.append(SlurmPlace(row.number, row.nodes, shape, extra_id=id_, role=role))
+                elif row is not None:
+                    template = "Slurm has ended the job that was to bring a container of {role}: {state}"
+                    text = message(template, role=role, state=row.state.lower())
+                    self._queue.note(text, f"{role} {row.state}")
         return found
 
     async def give_up(self, *ids: str) -> None:
@@ -146,8 +159,22 @@ class ExtraJobs:
         except (EngineUnavailable, EngineRejected) as error:
             self._queue.note(str(error), "cancel")
 
+    async def give_up_unknown(self, started: Collection[str]) -> None:
+        """Cancel those of the jobs with these numbers that Slurm has taken without telling so: others were submitted in
+        their place.
+
+        Raises:
+            EngineUnavailable, EngineRejected: Slurm does not say what they are; the next call asks again.
+        """
+        self._unknown.update(started if self._is_unsure else ())
+        rows = await asyncio.to_thread(self._slurm.jobs, *self._unknown) if self._unknown else []
+        self._unknown.clear()
+        known = read_words(self._file)
+        await self.give_up(*(row.id for row in rows if row.state in RUNNING and row.array not in known))
+
     async def give_up_all(self, but: set[str]) -> None:
         """Cancel all extra jobs of this job, also those of an earlier master, except `but`."""
+        self._is_unsure = True  # the earlier master may have been killed before it could write a number down
         known = ids = read_words(self._file)
         self.waiting.clear()
         if known and but:

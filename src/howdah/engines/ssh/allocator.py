@@ -134,7 +134,7 @@ class SshAllocator(DetachedMasterAllocator):
         assert process.stdin and process.stdout and process.stderr  # noqa: PT018
         try:
             archive = base64.b64encode(bootstrap_archive()).decode()
-            process.stdin.write(link.host.greeting(job=self._context.job_id, home="", known=known, archive=archive))
+            process.stdin.write(link.host.greeting(job=self._context.job_id, known=known, archive=archive))
             limit: float | None = LIMIT_S
             while line := await asyncio.wait_for(process.stdout.readline(), limit):
                 event = parse(line)
@@ -172,7 +172,7 @@ class SshAllocator(DetachedMasterAllocator):
     def _hear(self, link: HostConnection, event: Mapping[str, Any]) -> None:
         if started := self._starting.pop(event.get("started", ""), None):
             self._note_back(link)
-            count, preferences = self._wanted[started.role]
+            count, preferences = self._wanted.get(started.role, (0, NO_PREFERENCES))  # none at the end of the job
             self._places[started.id], link.is_taken = started, False
             if count and link.host.name not in preferences.avoid:
                 self._wanted[started.role] = (count - 1, preferences)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import getpass
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -37,12 +37,12 @@ class SshEngine(DetachedMasterEngine):
         scheme, _, home = uris.split(self.home)
         return scheme == "file" and Path(path).absolute().is_relative_to(home)
 
-    def ask_hosts(self) -> list[tuple[Host, dict[str, Any] | EngineUnavailable]]:
-        """Return what each host says of itself, or why it says nothing."""
+    def ask_hosts(self, directories: Sequence[str] = ()) -> list[tuple[Host, dict[str, Any] | EngineUnavailable]]:
+        """Return what each host says of itself and of these directories, or why it says nothing."""
 
         def ask(host: Host) -> tuple[Host, dict[str, Any] | EngineUnavailable]:
             try:
-                return host, host.ask(uris.path(self.home) if self.home.startswith("file:") else "")
+                return host, host.ask(directories)
             except EngineUnavailable as error:
                 return host, error
 
@@ -54,26 +54,34 @@ class SshEngine(DetachedMasterEngine):
         if not self._settings.get("ssh.home"):
             allowed = "a directory that all hosts share, or a URI on HDFS or S3"
             raise EngineRejected(f"ssh.home is not set: `howdah config set ssh.home` to {allowed}")
-        found = self.ask_hosts()
+        shared = self._shared_directories(job.job)
+        found = self.ask_hosts(tuple(dict.fromkeys(shared.values())))
         answers = {host.name: answer for host, answer in found if isinstance(answer, dict)}
         if not answers:
             raise EngineUnavailable("no host of ssh.hosts answers: " + "; ".join(str(why) for _, why in found))
-        problems = [*self._wrong_home(answers), *_too_large(job.job, answers, len(found))]
+        problems = [*_not_shared(shared, answers), *_too_large(job.job, answers, len(found))]
         if problems:
             raise EngineRejected("; ".join(problems))
         rooms = {host.name: why["room"] if isinstance(why, dict) else str(why) for host, why in found}
-        address = self._settings.get("ssh.address") or next(iter(answers.values()))["address"]
+        address = self._settings.get("ssh.address") or _own_address([each["address"] for each in answers.values()])
         staged = dataclasses.replace(job, user=job.user or getpass.getuser())
         return Plan(self.name, staged, {"hosts": rooms, "master": address})
 
-    def _wrong_home(self, answers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-        scheme, _, home = uris.split(self.home)
-        if scheme == "file":
-            inode = os.stat(home).st_ino if os.path.isdir(home) else 0  # noqa: PTH112, PTH116
-            bad = [name for name, answer in answers.items() if not inode or answer["inode"] != inode]
-            if bad:
-                must = "must be a directory that this machine and all hosts share and may write, or be on HDFS or S3"
-                yield f"ssh.home: {home} {must}; {', '.join(bad)}: not the same directory as here"
+    def _shared_directories(self, job: JobSpec) -> dict[str, str]:
+        """Return which directories this machine and all hosts must share, by the place that names them: the home, and
+        of what the job makes the nearest directory that is there. A master would find nothing that a host has stored in
+        another directory of that name."""
+        home = uris.path(self.home)
+        found = {f"ssh.home: {home}": home} if self.home.startswith("file:") else {}
+        made = {"checkpoint.path": job.checkpoint.path, "board.path": job.board.path}
+        for number, output in enumerate(job.outputs):
+            made |= {f"outputs.{number}.path": output.path, f"outputs.{number}.save.to": output.save.to}
+        for place, uri in made.items():
+            if uri.startswith("file:"):
+                path = Path(uris.path(uri))
+                above = path.parents if place.startswith("outputs.") else (path, *path.parents)
+                found[f"{place}: {path}"] = str(next(filter(Path.is_dir, above)))
+        return found
 
     def master_environment(self, plan: Plan) -> Mapping[str, str]:
         return {"HOWDAH_HOST": plan.request["master"], "HOWDAH_LISTEN": "0.0.0.0"}  # noqa: S104
@@ -84,6 +92,29 @@ class SshEngine(DetachedMasterEngine):
         said = [f"{host.name} has {describe(why['free'])} free" if isinstance(why, dict) else str(why)
                 for host, why in self.ask_hosts()]  # fmt: skip
         return [PendingReason("said", {"text": "; ".join(said)})]
+
+
+def _not_shared(shared: Mapping[str, str], answers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield which directories of `shared`, by the place that names them, are not the same on all hosts as here."""
+    for place, directory in shared.items():
+        inode = os.stat(directory).st_ino if os.path.isdir(directory) else 0  # noqa: PTH112, PTH116
+        bad = [name for name, answer in answers.items() if not inode or answer["inodes"][directory] != inode]
+        if bad:
+            what = "be" if place.startswith("ssh.home:") else "be in"
+            must = f"must {what} a directory that this machine and all hosts share and may write, or be on HDFS or S3"
+            yield f"{place} {must}; {', '.join(bad)}: not the same directory as here"
+
+
+def _own_address(seen: Sequence[str]) -> str:
+    """Return the first address from which a host sees ssh come, and at which masters listen.
+
+    Raises:
+        EngineRejected: all of them are of IPv6.
+    """
+    if seen and all(":" in address for address in seen):
+        how = "`howdah config set ssh.address` to a name or an IPv4 address by which they reach it"
+        raise EngineRejected(f"hosts see this machine at {seen[0]}, and masters listen at IPv4 addresses alone: {how}")
+    return next((address for address in seen if ":" not in address), "")
 
 
 def describe(room: Mapping[str, Any]) -> str:

@@ -56,6 +56,11 @@ def read(*parts: str) -> str:
     return ""
 
 
+def inode_of(directory: str) -> int:
+    """Return the number by which the file system knows a directory; 0 if it is not there or may not be written."""
+    return os.stat(directory).st_ino if os.path.isdir(directory) and os.access(directory, os.W_OK) else 0
+
+
 def measure() -> Dict[str, Any]:
     """Return what the host has."""
     gpus = len(glob.glob("/dev/nvidia[0-9]*"))
@@ -107,8 +112,10 @@ class JobOnHost:
         """Write a container down, and run the bootstrap in it."""
         os.makedirs(directory, 0o700)
         lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT)
+        around = os.open(self.directory, os.O_RDONLY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(around, fcntl.LOCK_SH)  # systemd-tmpfiles removes nothing old of a directory that is locked
             grant = {key: order[key] for key in ("vcores", "memory_mib")}
             text = json.dumps({**grant, "gpus": gpus, "boot": read("/proc/sys/kernel/random/boot_id")})
             files = {"grant.new": text.encode(), "key": order["key"].encode(), "bootstrap.pyz": self.archive}
@@ -123,11 +130,12 @@ class JobOnHost:
             with open(os.path.join(directory, "bootstrap.log"), "wb") as log:
                 subprocess.Popen(
                     ["/bin/sh", "-c", RUN, "sh", sys.executable, "-I", "bootstrap.pyz"],
-                    cwd=directory, env={**kept, **given, **devices, **order["variables"]}, pass_fds=(lock,),
+                    cwd=directory, env={**kept, **given, **devices, **order["variables"]}, pass_fds=(lock, around),
                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 )  # fmt: skip
         finally:
             os.close(lock)
+            os.close(around)
 
     def watch(self, name: str) -> None:
         """Tell of a container's end, now or later."""
@@ -166,11 +174,11 @@ def main() -> None:
         os.mkdir(ROOT, 0o700)
     if os.path.islink(ROOT) or os.stat(ROOT).st_uid != os.getuid():
         sys.exit(f"{ROOT} belongs to somebody else")
-    job, home = JobOnHost(greeting), greeting["home"]
-    inode = os.stat(home).st_ino if os.path.isdir(home) and os.access(home, os.W_OK) else 0
+    job = JobOnHost(greeting)
+    inodes = {directory: inode_of(directory) for directory in greeting.get("directories", ())}
     present = [os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(job.directory, "*", "lock"))]
     address = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
-    say(room=job.room, free=job.free(), inode=inode, address=address, present=present)
+    say(room=job.room, free=job.free(), inodes=inodes, address=address, present=present)
     if not job.name:
         return
     for old in glob.glob(os.path.join(ROOT, "*", "")):  # of jobs whose last master was killed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -47,20 +47,20 @@ class Host:
         """
         command = [self.ssh[0], "-G", *self.ssh[1:]]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+            done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
             raise EngineUnavailable(f"ssh -G {self.name}: no answer within {LIMIT_S:.0f} s") from None
         found = re.search(r"^hostname (.+)$", done.stdout, re.M)
         return found[1] if found else self.name
 
-    def ask(self, home: str) -> dict[str, Any]:
-        """Return what the host says of itself.
+    def ask(self, directories: Sequence[str]) -> dict[str, Any]:
+        """Return what the host says of itself, and by which numbers its file systems know these directories.
 
         Raises:
             EngineUnavailable: it does not answer; the message has ssh's reason.
         """
         try:
-            greeting = self.greeting(job="", home=home)
+            greeting = self.greeting(job="", directories=directories)
             done = subprocess.run(self.command(), input=greeting, capture_output=True, timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
             raise EngineUnavailable(f"{self.name}: no answer within {LIMIT_S:.0f} s") from None

@@ -19,16 +19,19 @@ def commit_request(state: GangState) -> CommitRequest:
     outputs: list[OutputCommit] = []
     failed = state.outcome is not None and state.outcome.state is State.FAILED
     for number, output in enumerate(state.job.outputs):
-        tasks = tasks_of_output(state, output)
+        tasks, temporary = tasks_of_output(state, output), temporary_directory(state.id, number, output.path)
         outputs.append(
             OutputCommit(
-                temporary=temporary_directory(state.id, number, output.path),
+                temporary=temporary,
                 final=output.path,
                 overwrite=output.overwrite,
                 parts=tuple(
                     (part_directory(task), "" if is_flat(output, len(tasks)) else task.id.slug)
                     for task in tasks
                     if task.kept or (task.exit is not None and task.exit.ok)
+                ),
+                uploaded=tuple(
+                    part for task in tasks if posixpath.join(temporary, part := part_directory(task)) in task.uploaded
                 ),
                 snapshot_prefix=snapshot_places.snapshot_prefix(output),
                 unfinished=snapshot.temporary_directory(state.id, number, output),
