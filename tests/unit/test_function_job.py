@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -60,18 +61,30 @@ def test_a_list_that_is_not_given_is_empty(value: object) -> None:
     assert (read.files, len(read.outputs)) == (("/tmp/call",), 1)
 
 
+def inside_itself() -> dict[str, Any]:
+    """Return a structure that contains itself."""
+    value: dict[str, Any] = {}
+    value["a"] = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
         ({"files": Path("x")}, "files: is a text, must be a list"),
         ({"outputs": "x"}, "outputs: is a text, must be a list"),
         ({"files": 3}, "files: must be a list"),
+        ({"files": {"a.py": "b.py"}}, "files: must be a list"),
         ({"cpus": 2}, r"cpus: is not a key .* \(did you mean 'vcores'\?\)"),
         ({"replica": 2}, r"replica: is not a key .* \(did you mean 'replicas'\?\)"),
         (
             {"env": {"A": b"x"}},
             r"^env.A: is b'x', must be text, a number, a boolean, a list or a mapping \(the call\)$",
         ),
+        ({"env": inside_itself()}, r"^env.a: is nested deeper than 32 levels \(the call\)$"),
+        ({"env": {"A": 10**5000}}, r"^env.A: cannot be written as text: Exceeds the limit \(4300 digits\)[\w ]*\(the"),
+        ({"retries": Fraction(10**5000)}, r"^retries: cannot be written as text: Exceeds the limit"),
+        ({"env": {10**5000: "x"}}, r"^env: cannot be written as text: Exceeds the limit"),
         ({"inputs": [{"path": {1}}]}, r"^inputs.0.path: is \{1\}, must be text"),
     ],
 )

@@ -146,7 +146,7 @@ def _listed(keys: Mapping[str, Any], name: str) -> Sequence[Any]:
     value = keys.get(name)
     if isinstance(value, (str, os.PathLike)):
         raise SpecError.at(name, "is a text, must be a list")
-    if not isinstance(value, Iterable) and value is not None:
+    if value is not None and (not isinstance(value, Iterable) or isinstance(value, (Mapping, bytes))):
         raise SpecError.at(name, "must be a list")
     return () if value is None else tuple(value)
 
