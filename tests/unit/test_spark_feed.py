@@ -17,7 +17,7 @@ import pyarrow
 import pytest
 
 from howdah.spark.columns import to_batches, to_numpy, to_rows
-from howdah.spark.feed import DataFeed
+from howdah.spark.feed import DataFeed, PartitionHeader, _Partition
 from howdah.spark.feed_messages import FeedError, socket_name
 from howdah.spark.feeding_task import Programs, end_feed, feed_partition, infer_partition
 
@@ -87,6 +87,26 @@ def test_rows_come_in_batches_of_the_programs_size(programs: Programs) -> None:
         assert (task.done(), end.done()) == (95, None)
         assert feed.should_stop()
         assert feed.next_batch(1) == {}
+
+
+def test_rows_that_a_program_did_not_wait_for_come_later(feed: DataFeed, programs: Programs) -> None:
+    assert Task(feed_partition, programs, 0, numbers(20)).done() == 20
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            feed.next_batch(21, timeout_s=0)
+    assert Task(feed_partition, programs, 1, numbers(1)).done() == 1
+    assert feed.next_batch(21, timeout_s=0)["0"].tolist() == [*range(20), 0]
+
+
+def test_results_stay_those_of_rows_that_came_later(feed: DataFeed) -> None:
+    ours, other = socket.socketpair()
+    with ours, other:
+        partition = _Partition(ours, PartitionHeader("infer"))
+        feed._batches.extend((partition, batch) for batch in numbers(20))
+        with pytest.raises(TimeoutError):
+            feed.next_batch(21, timeout_s=0)
+        assert feed.next_batch(20, timeout_s=0)["0"].tolist() == list(range(20))
+        assert (partition.taken, list(feed._awaited)) == (20, [(partition, 10), (partition, 10)])
 
 
 def test_a_slow_program_slows_its_tasks_down(feed: DataFeed, programs: Programs) -> None:

@@ -112,16 +112,19 @@ class DataFeed:
 
     def next_table(self, rows: int, timeout_s: float | None = None) -> pyarrow.Table | None:
         """Return the same as an Arrow table; None when there will be no more."""
-        found: list[pyarrow.RecordBatch] = []
-        missing, last = rows, None
+        found: list[tuple[_Partition, pyarrow.RecordBatch]] = []
+        missing = rows
         while missing > 0:
-            taken = self._take_rows(missing, timeout_s, found, last)
+            try:
+                taken = self._take_rows(missing, timeout_s, found)
+            except BaseException:  # an interrupt, too
+                self._put_back(found)
+                raise
             if taken is None:
                 break
-            last, batch = taken
-            found.append(batch)
-            missing -= batch.num_rows
-        return pyarrow.Table.from_batches(found) if found else None
+            found.append(taken)
+            missing -= taken[1].num_rows
+        return pyarrow.Table.from_batches([batch for _, batch in found]) if found else None
 
     def next_rows(self, rows: int, timeout_s: float | None = None) -> list[Any]:
         """Return the same as Python objects, one for each row: as they are in an RDD, tuples for a DataFrame."""
@@ -176,10 +179,11 @@ class DataFeed:
     # Connections
 
     def _take_rows(
-        self, rows: int, timeout_s: float | None, found: list[pyarrow.RecordBatch], last: _Partition | None
+        self, rows: int, timeout_s: float | None, found: Sequence[tuple[_Partition, pyarrow.RecordBatch]]
     ) -> tuple[_Partition, pyarrow.RecordBatch] | None:
-        """Return up to `rows` rows; None if there will be no more, or `last` was the end of a partition that waits for
-        its results."""
+        """Return up to `rows` rows; None if there will be no more, or the last ones of `found` were the end of a
+        partition that waits for its results."""
+        last = found[-1][0] if found else None
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         with self._changed:
             while not self._batches or (last is not None and last.awaits_results):
@@ -190,7 +194,7 @@ class DataFeed:
                     raise TimeoutError(f"no data from Spark for {timeout_s:g} s")
                 self._changed.wait(left)
             partition, batch = self._batches[0]
-            if found and batch.schema != found[0].schema:
+            if found and batch.schema != found[0][1].schema:
                 raise FeedError(f"partition {partition.header.partition} has other columns: {batch.schema.names}")
             self._batches.popleft()
             piece = batch.slice(0, rows)
@@ -203,6 +207,16 @@ class DataFeed:
             self._changed.notify_all()
         self._tell_taken(partition)
         return partition, piece
+
+    def _put_back(self, found: Sequence[tuple[_Partition, pyarrow.RecordBatch]]) -> None:
+        """Let rows be the next ones again that were taken, and that nobody gets."""
+        with self._changed:
+            for partition, batch in reversed([] if self._is_stopped else found):
+                self._batches.appendleft((partition, batch))
+                self._bytes += batch.nbytes
+                partition.taken -= batch.num_rows
+                if partition.header.kind == INFER:
+                    self._awaited.pop()
 
     def _accept_connections(self, server: socket.socket) -> None:
         while True:
