@@ -19,7 +19,7 @@ import pytest
 from howdah.spark.columns import to_batches, to_numpy, to_rows
 from howdah.spark.feed import DataFeed, PartitionHeader, _Partition
 from howdah.spark.feed_messages import FeedError, socket_name
-from howdah.spark.feeding_task import Programs, end_feed, feed_partition, infer_partition
+from howdah.spark.feeding_task import Programs, _Writer, end_feed, feed_partition, infer_partition
 
 KEY = b"k" * 32
 
@@ -201,6 +201,32 @@ def test_more_results_than_sockets_hold_do_not_stop_the_rows(feed: DataFeed, pro
         feed.put_results(pyarrow.RecordBatch.from_arrays([pyarrow.array(list(batch))], ["result"]))
         answered += len(batch)
     assert task.done() == len(rows)
+
+
+def test_a_task_that_has_gone_does_not_end_the_program(feed: DataFeed) -> None:
+    ours, other = socket.socketpair()
+    with ours:
+        partition = _Partition(ours, PartitionHeader("infer"))
+        feed._awaited.append((partition, 3000))
+        other.close()
+        feed.put_results([numpy.zeros(1000)] * 2000)  # more than what waits to be sent
+        assert [count for _, count in feed._awaited] == [1000]
+
+
+def test_a_task_that_wants_no_more_results_reads_no_more_rows(feed: DataFeed, programs: Programs) -> None:
+    """As after `take`: Spark's Python then reads where the rows come from."""
+
+    def take() -> list[threading.Thread]:
+        results = infer_partition(programs, 0, to_batches([numpy.zeros(100_000)] * 1000, 1))
+        next(results)
+        results.close()
+        return [each for each in threading.enumerate() if isinstance(each, _Writer)]
+
+    task = Task(take)
+    while task.is_alive():
+        with contextlib.suppress(TimeoutError):
+            feed.put_results([numpy.zeros(100_000)] * len(feed.next_batch(1, timeout_s=0.1)["value"]))
+    assert task.done() == []
 
 
 def test_partitions_go_where_the_least_data_waits(programs: Programs) -> None:

@@ -289,11 +289,13 @@ class DataFeed:
             return self._bytes + sum(coming)
 
     def _answer(self, partition: _Partition, results: pyarrow.RecordBatch) -> None:
-        if partition.writer is None:
-            partition.file = partition.connection.makefile("wb", 1 << 20)
-            partition.writer = pyarrow.ipc.new_stream(partition.file, results.schema)
-            partition.schema = results.schema
-        partition.writer.write_batch(results.cast(partition.schema))
+        partition.schema = partition.schema or results.schema
+        results = results.cast(partition.schema)
+        with contextlib.suppress(OSError):  # the task has gone: Spark has killed it, or wanted no more results
+            if partition.writer is None:
+                partition.file = partition.connection.makefile("wb", 1 << 20)
+                partition.writer = pyarrow.ipc.new_stream(partition.file, partition.schema)
+            partition.writer.write_batch(results)
         partition.answered += results.num_rows
         self._tell_taken(partition)
 

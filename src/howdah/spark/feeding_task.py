@@ -113,13 +113,16 @@ def infer_partition(
             raise FeedError("the training program wants no more data")
         # A thread writes: the program may answer the first rows before it has taken the last ones.
         writer = _Writer(program.connection, batches)
-        found, answers = 0, program.answers
-        if answers.peek(1)[:1] not in (b"", b"{"):
-            for results in pyarrow.ipc.open_stream(answers):
-                found += results.num_rows
-                yield results
-        sent = writer.finish()
-        hear(answers)
+        try:
+            found, answers = 0, program.answers
+            if answers.peek(1)[:1] not in (b"", b"{"):
+                for results in pyarrow.ipc.open_stream(answers):
+                    found += results.num_rows
+                    yield results
+            sent = writer.finish()
+            hear(answers)
+        finally:
+            writer.stop()
         if found != sent:
             raise FeedError(f"{sent} rows have {found} results")
 
@@ -130,15 +133,19 @@ class _Writer(threading.Thread):
     def __init__(self, connection: socket.socket, batches: Iterable[pyarrow.RecordBatch]) -> None:
         super().__init__(daemon=True)
         self._connection, self._batches = connection, batches
-        self._rows = 0
+        self._rows, self._is_over = 0, threading.Event()
         self._error: BaseException | None = None
         self.start()
 
     def run(self) -> None:
         try:
-            self._rows = _write(self._connection, self._batches, lambda: False)
+            self._rows = _write(self._connection, self._batches, self._is_over.is_set)
         except BaseException as error:  # it is raised in the task's own thread
             self._error = error
+            self._shut_down()
+
+    def _shut_down(self) -> None:
+        with contextlib.suppress(OSError):  # the program has gone
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def finish(self) -> int:
@@ -147,6 +154,13 @@ class _Writer(threading.Thread):
         if self._error is not None:
             raise self._error
         return self._rows
+
+    def stop(self) -> None:
+        """Write no more, and return when this reads no more batches: the task may end before it has read all results,
+        as those of `take` do, and Spark's Python goes on to read where the thread does."""
+        self._shut_down()  # before the thread can say that these were all rows
+        self._is_over.set()
+        self.join()
 
 
 def end_feed(host: str, port: int, key: bytes, timeout_s: float) -> None:
