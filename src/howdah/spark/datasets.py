@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy
@@ -78,9 +79,11 @@ def tf_dataset(
         dtype = tensorflow.string if array.dtype == object else tensorflow.as_dtype(array.dtype)
         return tensorflow.TensorSpec((None, *array.shape[1:]), dtype)
 
+    every = chain([first], batches)
+
     def generate() -> Iterator[Any]:
-        yield first
-        yield from batches
+        # Each batch comes once: who goes through the data set again gets what has come since.
+        yield from every
 
     return tensorflow.data.Dataset.from_generator(
         generate, output_signature=tensorflow.nest.map_structure(signature, first)
