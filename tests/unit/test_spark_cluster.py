@@ -198,6 +198,14 @@ def test_a_session_of_spark_connect_is_refused_in_one_line(pyspark: Any) -> None
         assert "\n" not in str(caught.value)
 
 
+def test_what_is_no_function_is_refused_before_anything_starts(pyspark: Any) -> None:
+    pyspark.SparkContext = Context
+    from howdah.spark.cluster import Cluster
+
+    with pytest.raises(SpecError, match=r"^function: is of the type NoneType, must be a function"):
+        Cluster.run(Context(), None)  # type: ignore[arg-type]
+
+
 class Context:
     """A SparkContext of an application that runs."""
 

@@ -29,6 +29,7 @@ from howdah.engines.spark.driver import DriverServer
 from howdah.engines.spark.properties import DYNAMIC
 from howdah.errors import HowdahError, SpecError
 from howdah.frameworks.group import HOLD_NO_DATA
+from howdah.functions.packed_function import check_callable
 from howdah.functions.results import nodes_by_task
 from howdah.jupyter.live_table import LiveTable, in_notebook
 from howdah.spark.feed_messages import FeedError
@@ -124,6 +125,8 @@ class Cluster:
             SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
         """
         context = context_of(spark)
+        if not isinstance(job, JobSpec):
+            check_callable(job)
         flags = flags_of(context, profile)
         settings = settings_for(flags)
         directory = Path(tempfile.mkdtemp(prefix="howdah-spark-"))
