@@ -206,6 +206,19 @@ def test_what_is_no_function_is_refused_before_anything_starts(pyspark: Any) -> 
         Cluster.run(Context(), None)  # type: ignore[arg-type]
 
 
+def test_a_number_of_epochs_that_trains_nothing_is_refused(tfcluster: Any) -> None:
+    from howdah.spark.distributor import Distributor
+
+    with pytest.raises(SpecError, match=r"^epochs: is -1, must be at least 0$"):
+        ended_cluster().train([1], epochs=-1)
+    with pytest.raises(SpecError, match=r"^epochs: is -1, must be at least 0$"):
+        Distributor(2, epochs=-1)
+    cluster = tfcluster.TFCluster()
+    cluster.input_mode, cluster.queues = tfcluster.InputMode.SPARK, ["input"]
+    with pytest.raises(AssertionError, match="num_epochs is -1, must be at least 0"):
+        cluster.train([1], num_epochs=-1)
+
+
 class Context:
     """A SparkContext of an application that runs."""
 

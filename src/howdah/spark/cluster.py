@@ -299,6 +299,7 @@ class Cluster:
         Raises:
             ClusterError: the job has failed. What Spark raises, if the data cannot be read.
         """
+        check_epochs(epochs)
         feeder = self._feeder(silence_s, queue)
         if getattr(data, "isStreaming", False):
             return self.feed_stream(data, feeder.train)
@@ -396,6 +397,16 @@ class Cluster:
         if self.outcome is None:
             with contextlib.suppress(HowdahError):
                 self.cancel()
+
+
+def check_epochs(epochs: int) -> None:
+    """Do nothing if data can come so often.
+
+    Raises:
+        SpecError: the number is negative, so that nothing would be trained.
+    """
+    if epochs < 0:
+        raise SpecError.at("epochs", f"is {epochs}, must be at least 0")
 
 
 def context_of(spark: Any) -> SparkContext:

@@ -22,7 +22,7 @@ from howdah.functions.function_job import DIRECTORY, ROLE, FunctionCall, read_jo
 from howdah.functions.packed_function import pack_function
 from howdah.functions.results import Results, new_place, tasks_by_rank
 from howdah.program.run_function import ALL_TASKS, FIRST_TASK
-from howdah.spark.cluster import Cluster, ClusterError, context_of, flags_of
+from howdah.spark.cluster import Cluster, ClusterError, check_epochs, context_of, flags_of
 from howdah.spark.partition_data import call_with_data
 from howdah.spec import JobSpec, Output, Role
 from howdah.wire.program_protocol import FUNCTION_RESULTS
@@ -62,6 +62,8 @@ class Distributor:
             raise ValueError(f"num_processes is {num_processes}, must be at least 1")
         if roles and local_mode:
             raise ValueError("roles are for Spark's executors: local_mode=False")
+        if epochs is not None:
+            check_epochs(epochs)
         if local_mode and "conf" in keys:
             raise SpecError.at("conf", "means nothing beside the driver (local_mode=True)")
         for key, given_by in _GIVEN:

@@ -60,6 +60,8 @@ class TFCluster:
             Exception: a node has failed; it says which, where, and what it printed last.
         """
         self._check_feeding(dataRDD, qname)
+        if num_epochs < 0:
+            raise AssertionError(f"num_epochs is {num_epochs}, must be at least 0")
         if hasattr(dataRDD, "foreachRDD"):
             dataRDD.foreachRDD(lambda rdd: self._feed(rdd, feed_timeout, qname) and None)
         elif getattr(dataRDD, "isStreaming", False):
