@@ -273,6 +273,36 @@ def test_a_task_is_told_how_many_of_its_rows_were_used(feed: DataFeed, programs:
     assert task.done() == 30
 
 
+class Row(tuple[Any, ...]):
+    """A row with names, as Spark has it."""
+
+    def __new__(cls, **values: Any) -> Row:
+        made = super().__new__(cls, values.values())
+        made.__fields__ = list(values)  # type: ignore[attr-defined]
+        return made
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"a": 1}, {"a": 1, "b": 2}],
+        [{"a": 1, "b": 2}, {"a": 1}],
+        [Row(a=1, b=2), Row(b=2, a=1)],
+        [("a", "b"), {"a": 1, "b": 2}],
+        [("a", "b"), "ab"],
+        [("a", "b"), ("a",)],
+        [(), ()],
+        [{}, {}],
+    ],
+)
+def test_rows_whose_values_would_be_lost_or_mixed_are_refused(rows: list[Any]) -> None:
+    with pytest.raises(ValueError, match=r"^rows must have"):
+        list(to_batches(rows, 10))
+    if all(rows):
+        with pytest.raises(ValueError, match=r"^rows must have"):
+            list(to_batches(rows, 1))
+
+
 def test_rows_of_every_kind_become_columns() -> None:
     (batch,) = to_batches([{"a": 1, "b": b"x"}, {"a": 2, "b": b"y"}], 10)
     assert batch.to_pydict() == {"a": [1, 2], "b": [b"x", b"y"]}
