@@ -90,15 +90,7 @@ class Results:
             if not files.exists(uri):
                 ended = f"{task} returned nothing: its program ended before the function did"
                 raise JobFailed(f"{ended}; what others returned stays in {self.place}")
-            try:
-                found.append(_load(files.read_bytes(uri)))
-            except StagingError:
-                raise
-            except Exception as error:
-                kind = type(error).__name__
-                raise StagingError(
-                    f"what {task} returned can't be read here, and stays in {uri}: {kind}: {error}"
-                ) from error
+            found.append(_load_result(files, uri, str(task)))
         joined = join(found)
         self.remove()
         return joined
@@ -160,7 +152,17 @@ def kept_results(place: str, profile: str = "") -> dict[str, Any]:
     files = filesystem(place, settings_for({"profile": profile})["hadoop_conf_dir"])
     found = sorted(uri for uri in _kept_files(files, place) if uris.name(uri) == RESULT)
     names = {uri: uris.name(uris.parent(uri)).rpartition("-") for uri in found}
-    return {f"{role}:{index}": _load(files.read_bytes(uri)) for uri, (role, _, index) in names.items()}
+    tasks = {uri: f"{role}:{index}" for uri, (role, _, index) in names.items()}
+    return {task: _load_result(files, uri, task) for uri, task in tasks.items()}
+
+
+def _load_result(files: FileSystem, uri: str, task: str) -> Any:
+    content = files.read_bytes(uri)
+    try:
+        return _load(content)
+    except Exception as error:
+        kind = type(error).__name__
+        raise StagingError(f"what {task} returned can't be read here, and stays in {uri}: {kind}: {error}") from error
 
 
 def _kept_files(files: FileSystem, place: str) -> set[str]:
