@@ -268,8 +268,14 @@ class Cluster:
     def _feeder(self, silence_s: float | None, queue: str) -> SparkFeeder:
         if not self._fed:
             raise SpecError.at("fed", "no role of this cluster is fed")
-        programs = self.programs.of_queue(queue, silence_s)
-        return SparkFeeder(self._context, programs, self.job_id, self._goes_on, self._take_data)
+
+        def programs() -> Programs:
+            return self.programs.of_queue(queue, silence_s)
+
+        def runs() -> list[tuple[Any, int]]:
+            return [(task.id, task.tries) for task in self._fed_tasks]
+
+        return SparkFeeder(self._context, programs, self.job_id, self._goes_on, self._take_data, runs)
 
     @property
     def _fed_tasks(self) -> list[Any]:
@@ -297,7 +303,9 @@ class Cluster:
         `queue` is the name of the feed, for programs with several.
 
         Raises:
-            ClusterError: the job has failed. What Spark raises, if the data cannot be read.
+            ClusterError: the job has failed.
+            FeedError: a program takes nothing for so long, or none can be reached.
+            Exception: what Spark raises, if the data cannot be read.
         """
         check_epochs(epochs)
         feeder = self._feeder(silence_s, queue)
