@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -20,6 +22,7 @@ from howdah.spark.columns import to_batches, to_numpy, to_rows
 from howdah.spark.feed import DataFeed, PartitionHeader, _Partition
 from howdah.spark.feed_messages import FeedError, socket_name
 from howdah.spark.feeding_task import Programs, _Writer, end_feed, feed_partition, infer_partition
+from howdah.spark.node_context import FEED_PORT, NodeContext
 
 KEY = b"k" * 32
 
@@ -262,6 +265,47 @@ def test_partitions_that_begin_together_go_to_several_nodes(programs: Programs) 
         may_end.set()
         assert len(one.next_batch(10, timeout_s=10)["0"]) == 10
         assert second.done() == first.done() == 10
+
+
+class Node(NodeContext):
+    """A node of a cluster, without a job; Spark's tasks reach it at `port`."""
+
+    rank = 0  # type: ignore[assignment]
+
+    def __init__(self, cluster: str, port: int) -> None:
+        super().__init__(cluster, KEY)
+        peer = SimpleNamespace(task="worker:0", host="127.0.0.1", ports={FEED_PORT: port})
+        self.peers = SimpleNamespace(members=[peer])  # type: ignore[assignment, misc]
+
+    peers = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("reads", [["second"], ["", "second"], ["second", ""]])
+def test_each_feed_of_a_node_ends_with_the_feed(programs: Programs, reads: list[str]) -> None:
+    port = free_port()
+    node = Node(programs.cluster, port)
+    with closing(node):
+        for name in reads:
+            feed = node.feed(queue=name)
+            assert Task(feed_partition, programs.of_queue(name, None), 0, numbers(5)).done() == 5
+            assert len(feed.next_batch(5, timeout_s=10)["0"]) == 5
+        end_feed("127.0.0.1", port, KEY, 10.0)
+        assert [node.feed(queue=name).next_batch(5, timeout_s=10) for name in (*reads, "third")] == [{}] * (
+            len(reads) + 1
+        )
+
+
+def test_a_feed_that_a_node_does_not_read_takes_nothing(programs: Programs) -> None:
+    """Nor does it keep data from those that read it."""
+    ports = [("127.0.0.1", free_port()) for _ in range(2)]
+    node, everywhere = Node(programs.cluster, ports[0][1]), programs._replace(ports=ports)
+    with closing(node):
+        node.feed(queue="second")
+        found = Task(feed_partition, everywhere, 0, numbers(5)).done()
+        assert "none of 2 training programs listens within 2 s" in str(found)
+        with DataFeed(socket_name(programs.cluster, "worker:1"), KEY, *ports[1]) as other:
+            assert Task(feed_partition, everywhere, 0, numbers(5)).done() == 5
+            assert len(other.next_batch(5, timeout_s=10)["0"]) == 5
 
 
 def test_a_task_is_told_how_many_of_its_rows_were_used(feed: DataFeed, programs: Programs) -> None:

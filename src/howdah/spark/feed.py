@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow
@@ -56,11 +56,20 @@ class DataFeed:
     """The data that Spark brings to this program. It is a context manager.
 
     It listens on a Unix socket of this `name` in the abstract namespace, and on `port` of `host` (0: on no port).
-    Whoever connects must know `key`. What has come and was not handed out takes about `buffer_bytes` at most.
+    Whoever connects must know `key`. What has come and was not handed out takes about `buffer_bytes` at most; with 0 it
+    takes no data before `take_data`, and only hears that the feed is over. `on_end` is called then.
     """
 
-    def __init__(self, name: str, key: bytes, host: str = "", port: int = 0, buffer_bytes: int = BUFFER_BYTES) -> None:
-        self._key, self._limit = key, buffer_bytes
+    def __init__(
+        self,
+        name: str,
+        key: bytes,
+        host: str = "",
+        port: int = 0,
+        buffer_bytes: int = BUFFER_BYTES,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._name, self._key, self._limit, self._on_end = name, key, 0, on_end
         self._changed = threading.Condition()
         self._batches: deque[tuple[_Partition, Any]] = deque()
         self._bytes = self._whole_bytes = self._whole_count = 0
@@ -68,19 +77,40 @@ class DataFeed:
         self._is_over = self._is_stopped = False
         self._partitions: set[_Partition] = set()
         self._threads: list[threading.Thread] = []
-        self._servers = [socket.socket(socket.AF_UNIX)]
-        self._servers[0].bind(f"\0{name}")
-        self._servers[0].listen(_BACKLOG)
+        self._servers: list[socket.socket] = []
+        if buffer_bytes:
+            self.take_data(buffer_bytes)
         if port:
-            self._servers.append(socket.create_server((host, port), backlog=_BACKLOG))
-        for server in self._servers:
-            threading.Thread(target=self._accept_connections, args=(server,), daemon=True).start()
+            self._listen(socket.create_server((host, port), backlog=_BACKLOG))
+
+    def _listen(self, server: socket.socket) -> None:
+        self._servers.append(server)
+        threading.Thread(target=self._accept_connections, args=(server,), daemon=True).start()
 
     def __enter__(self) -> DataFeed:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def takes_data(self) -> bool:
+        """Return whether it has a buffer."""
+        return self._limit > 0
+
+    def take_data(self, buffer_bytes: int) -> None:
+        """Take about so many bytes at most that were not handed out; tasks of this node find the program now."""
+        self._limit = buffer_bytes
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(f"\0{self._name}")
+        server.listen(_BACKLOG)
+        self._listen(server)
+
+    def end(self) -> None:
+        """Expect no more data: what has come is handed out."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Want no more data, and listen no more."""
@@ -237,13 +267,14 @@ class DataFeed:
             stream: Any = connection.makefile("rb", 1 << 20)
             header = PartitionHeader(**hear(stream))
             connection.settimeout(None)
+            if header.kind != END and not self.takes_data:
+                return
             if header.kind == LOAD:
                 say(connection, bytes=FULL if self._is_stopped else self._load())
                 return
             if header.kind == END:
-                with self._changed:
-                    self._is_over = True
-                    self._changed.notify_all()
+                self.end()
+                self._on_end()
                 say(connection, taken=0)
                 return
             self._serve_partition(_Partition(connection, header), stream)

@@ -197,7 +197,7 @@ def _connect(programs: Programs, kind: str, partition: int) -> _Program:
                 program = _choose(programs, here, kind, partition)
                 program.connection.settimeout(programs.silence_s)
                 return program
-            except OSError as error:
+            except (OSError, FeedError) as error:  # it may end just now
                 problem = error
         if time.monotonic() > deadline:
             where = f"none of {len(programs.ports)} training programs listens"
