@@ -21,7 +21,7 @@ import pytest
 from howdah.spark.columns import to_batches, to_numpy, to_rows
 from howdah.spark.feed import DataFeed, PartitionHeader, _Partition
 from howdah.spark.feed_messages import FeedError, socket_name
-from howdah.spark.feeding_task import Programs, _Writer, end_feed, feed_partition, infer_partition
+from howdah.spark.feeding_task import Programs, _open, _Writer, end_feed, feed_partition, infer_partition
 from howdah.spark.node_context import FEED_PORT, NodeContext
 
 KEY = b"k" * 32
@@ -74,6 +74,17 @@ def test_a_task_of_another_node_connects_to_the_port(programs: Programs) -> None
         task = Task(feed_partition, programs._replace(ports=[("127.0.0.1", port)]), 0, numbers(10))
         assert len(feed.next_batch(10)["0"]) == 10
         assert task.done() == 10
+
+
+def test_a_task_sees_that_the_machine_of_its_program_is_gone(programs: Programs) -> None:
+    port = free_port()
+    with (
+        DataFeed("howdah-feed-elsewhere/" + programs.cluster, KEY, "127.0.0.1", port),
+        _open(programs, ("127.0.0.1", port), "train", 0) as connection,
+    ):
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        assert [connection.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [30, 10, 6]
 
 
 def test_rows_come_in_batches_of_the_programs_size(programs: Programs) -> None:

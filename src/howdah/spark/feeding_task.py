@@ -34,6 +34,8 @@ from howdah.spark.feed_messages import (
 CONNECT_S = 20.0
 """How long a program may take to listen again, after it was restarted."""
 _STEP_S = 0.1
+KEEPALIVE_IDLE_S, KEEPALIVE_EVERY_S, KEEPALIVE_COUNT = 30, 10, 6
+"""After 90 s without a sign the machine of a program is gone: Spark's task ends, and another one feeds its rows."""
 MAX_ASKED = 16
 """How many programs of other nodes are asked how much data waits there."""
 SLACK, SLACK_BYTES = 1.1, 1 << 16
@@ -264,6 +266,11 @@ def _open(programs: Programs, place: Any, kind: str, partition: int) -> socket.s
     try:
         connection.settimeout(programs.connect_s)
         connection.connect(place)
+        if connection.family != socket.AF_UNIX:  # a machine that has gone says nothing
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_EVERY_S)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_COUNT)
         return _introduced(connection, programs.key, kind, partition)
     except OSError:
         connection.close()
