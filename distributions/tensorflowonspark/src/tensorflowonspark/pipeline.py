@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -253,7 +254,8 @@ def _run_model_tf2(iterator: Iterable[Any], args: Any, _tf_args: Any) -> Iterato
 
     global pred_fn, global_args, global_model
     single_node_env(args)
-    wanted = (args.export_dir or args.model_dir, args.signature_def_key, args.tag_set)
+    directory = args.export_dir or args.model_dir
+    wanted = (directory, args.signature_def_key, args.tag_set, _version_of(directory))
     if global_args != wanted:
         global_model = tensorflow.saved_model.load(wanted[0], tags=args.tag_set.split(","))
         pred_fn, global_args = global_model.signatures[args.signature_def_key], wanted
@@ -272,6 +274,16 @@ def _run_model_tf2(iterator: Iterable[Any], args: Any, _tf_args: Any) -> Iterato
             if len(result) != len(columns[0]):
                 raise AssertionError(f"output {name} has {len(result)} rows for {len(columns[0])} of input")
         yield from zip(*(result.tolist() for result in results), strict=True)
+
+
+def _version_of(directory: str) -> tuple[int, int] | None:
+    """Return what is another one when a model was saved again in its directory; None if that is not known."""
+    import tensorflow
+
+    with contextlib.suppress(tensorflow.errors.OpError):
+        found = tensorflow.io.gfile.stat(f"{directory}/saved_model.pb")
+        return found.mtime_nsec, found.length
+    return None
 
 
 def _names(mapped: list[str], known: Mapping[str, Any]) -> list[str]:
