@@ -63,6 +63,19 @@ def ended_cluster() -> Any:
     return cluster
 
 
+def test_tasks_may_appear_while_they_are_looked_at(pyspark: Any) -> None:
+    cluster, tasks = ended_cluster(), {}  # type: tuple[Any, dict[int, Any]]
+
+    def takes_part(_task: Any) -> bool:
+        tasks[len(tasks)] = SimpleNamespace(id=len(tasks), state=State.RUNNING)
+        return True
+
+    tasks[0] = SimpleNamespace(id=0, state=State.RUNNING)
+    cluster._view = SimpleNamespace(tasks=tasks, takes_part=takes_part)
+    assert cluster.is_running
+    assert len(cluster._tasks) > 1
+
+
 def test_a_stream_ends_with_the_feed(pyspark: Any) -> None:
     cluster, stream = ended_cluster(), Stream()
     assert cluster.train(stream) is stream

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
 import threading
@@ -15,7 +16,7 @@ import pytest
 
 from howdah.spark.feed import DataFeed
 from howdah.spark.feed_messages import FeedError, socket_name
-from howdah.spark.feeding_task import Programs
+from howdah.spark.feeding_task import CONNECT_S, Programs
 
 KEY = b"k" * 32
 MORE_THAN_BUFFERS = [bytes(4000)] * 3000
@@ -145,7 +146,13 @@ def test_programs_that_were_restarted_are_fed_where_they_listen_now(spark: Spark
     assert spark.jobs == [[0, 1, 2], [0, 1, 2]]
 
 
-def test_a_program_that_is_never_reached_is_an_error(spark: Spark, programs: Programs) -> None:
+def test_a_program_that_is_never_reached_is_an_error(
+    spark: Spark, programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeding = importlib.import_module("howdah.spark.feeding")
+
+    assert feeding.MAX_TRIES * CONNECT_S > 600
+    monkeypatch.setattr(feeding, "MAX_TRIES", 3)
     with pytest.raises(FeedError, match=r"^job_1: none of 0 training programs listens within 0\.2 s: "):
         feeder(spark, lambda: programs).train(Rdd(lambda: [1]))
-    assert spark.jobs == [[0]] * 10
+    assert spark.jobs == [[0]] * 3

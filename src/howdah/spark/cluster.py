@@ -233,7 +233,9 @@ class Cluster:
 
     @property
     def _tasks(self) -> list[Any]:
-        return [task for task in self._view.tasks.values() if self._view.takes_part(task.id)] if self._view else []
+        # Of a copy: the thread that follows the job may add tasks just now.
+        tasks = list(self._view.tasks.values()) if self._view is not None else []
+        return [task for task in tasks if self._view is not None and self._view.takes_part(task.id)]
 
     def task(self, role: str, index: int) -> Any:
         """Return the view of a task."""

@@ -15,8 +15,9 @@ from howdah.spark.feeding_task import Programs
 from howdah.spark.partition_functions import ROWS_SCHEMA, List
 
 POLL_S = 0.2
-MAX_TRIES = 10
-"""How often partitions are fed again because programs were restarted."""
+MAX_TRIES = 40
+"""How often partitions are fed again because programs were restarted, or do not listen yet: each time they are waited
+for, 20 s, as they import their framework and make their model."""
 RETRY_S = 1.0
 _numbers = itertools.count(1)
 
