@@ -264,6 +264,14 @@ def test_a_profile_is_one_of_the_configuration(
             distributor.run(train)
 
 
+def test_named_arguments_of_a_program_are_refused(pyspark: Any) -> None:
+    """As pyspark's TorchDistributor does."""
+    from howdah.spark.distributor import TorchDistributor
+
+    with pytest.raises(ValueError, match="a program has no named arguments: lr, epochs"):
+        TorchDistributor(2, use_gpu=False).run(str(Path(__file__)), lr=0.1, epochs=3)
+
+
 def test_what_the_application_has_is_no_key(pyspark: Any) -> None:
     from howdah.spark.distributor import Distributor
 

@@ -19,6 +19,7 @@ import pyarrow
 import pytest
 
 from howdah.spark.columns import to_batches, to_numpy, to_rows
+from howdah.spark.datasets import column_batches
 from howdah.spark.feed import DataFeed, PartitionHeader, _Partition
 from howdah.spark.feed_messages import FeedError, socket_name
 from howdah.spark.feeding_task import Programs, _open, _Writer, end_feed, feed_partition, infer_partition
@@ -121,6 +122,20 @@ def test_results_stay_those_of_rows_that_came_later(feed: DataFeed) -> None:
             feed.next_batch(21, timeout_s=0)
         assert feed.next_batch(20, timeout_s=0)["0"].tolist() == list(range(20))
         assert (partition.taken, list(feed._awaited)) == (20, [(partition, 10), (partition, 10)])
+
+
+@pytest.mark.parametrize("rows", [0, -1])
+def test_a_batch_without_rows_is_no_end(feed: DataFeed, rows: int) -> None:
+    for call in (feed.next_batch, feed.next_rows, feed.next_table, lambda rows: next(column_batches(feed, rows, 10))):
+        with pytest.raises(ValueError, match=rf"a batch of {rows} rows is asked for, must be at least 1"):
+            call(rows)
+
+
+def test_partitions_of_other_types_are_told_with_theirs(feed: DataFeed, programs: Programs) -> None:
+    for partition, rows in enumerate(([1, 2], [1.5])):
+        assert Task(feed_partition, programs, partition, to_batches(rows, 10)).done() == len(rows)
+    with pytest.raises(FeedError, match=r"^partition 1 has other columns: value: double, not value: int64$"):
+        feed.next_batch(3)
 
 
 def test_a_slow_program_slows_its_tasks_down(feed: DataFeed, programs: Programs) -> None:

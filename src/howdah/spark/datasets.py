@@ -10,7 +10,7 @@ import numpy
 import pyarrow
 
 from howdah.spark.columns import to_numpy
-from howdah.spark.feed import DataFeed
+from howdah.spark.feed import DataFeed, check_batch_size
 
 Columns = dict[str, Any]
 
@@ -18,6 +18,7 @@ Columns = dict[str, Any]
 def column_batches(feed: DataFeed, rows: int, shuffle_rows: int = 0, seed: int = 0) -> Iterator[Columns]:
     """Yield batches of up to `rows` rows as NumPy arrays by column. With `shuffle_rows` they are drawn at random from
     about so many rows that have come; the same `seed` draws in the same way."""
+    check_batch_size(rows)
     if not shuffle_rows:
         yield from feed.batches(rows)
         return

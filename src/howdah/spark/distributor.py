@@ -80,8 +80,11 @@ class Distributor:
         Raises:
             Exception: what the function has raised first, in whichever task; RemoteTraceback is its cause.
             ClusterError, JobFailed: the job has ended without it.
+            ValueError: a program is to have named arguments.
         """
         if isinstance(train_object, str):
+            if kwargs:
+                raise ValueError(f"a program has no named arguments: {', '.join(kwargs)}")
             return self._run_program(Path(train_object), tuple(map(str, args)))
         return self._call(train_object, args, kwargs, FIRST_TASK)[0]
 

@@ -26,6 +26,16 @@ HANDSHAKE_S, END_LIMIT_S = 10.0, 5.0
 _BACKLOG = 128
 
 
+def check_batch_size(rows: int) -> None:
+    """Do nothing if a batch may have so many rows.
+
+    Raises:
+        ValueError: it may not.
+    """
+    if rows < 1:
+        raise ValueError(f"a batch of {rows} rows is asked for, must be at least 1")
+
+
 class PartitionHeader(NamedTuple):
     """What one connection brings."""
 
@@ -141,7 +151,12 @@ class DataFeed:
         return {} if table is None else {name: to_numpy(table.column(name)) for name in table.column_names}
 
     def next_table(self, rows: int, timeout_s: float | None = None) -> pyarrow.Table | None:
-        """Return the same as an Arrow table; None when there will be no more."""
+        """Return the same as an Arrow table; None when there will be no more.
+
+        Raises:
+            ValueError: `rows` is less than 1, which would look like the end.
+        """
+        check_batch_size(rows)
         found: list[tuple[_Partition, pyarrow.RecordBatch]] = []
         missing = rows
         while missing > 0:
@@ -224,8 +239,10 @@ class DataFeed:
                     raise TimeoutError(f"no data from Spark for {timeout_s:g} s")
                 self._changed.wait(left)
             partition, batch = self._batches[0]
-            if found and batch.schema != found[0][1].schema:
-                raise FeedError(f"partition {partition.header.partition} has other columns: {batch.schema.names}")
+            both = (batch.schema, found[0][1].schema) if found else (batch.schema,) * 2
+            if both[0] != both[1]:
+                given, wanted = (", ".join(f"{each.name}: {each.type}" for each in schema) for schema in both)
+                raise FeedError(f"partition {partition.header.partition} has other columns: {given}, not {wanted}")
             self._batches.popleft()
             piece = batch.slice(0, rows)
             self._bytes -= piece.nbytes
