@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from howdah.errors import JobFailed, StagingError
+from howdah.errors import EngineUnavailable, JobFailed, StagingError
 from howdah.functions import kept_results
 from howdah.functions.packed_function import pack_function
 from howdah.functions.results import KEPT_S, Results, new_place
 from howdah.program.run_function import ALL_TASKS, RESULT, call_each
 from howdah.spec import Outcome, State, TaskId, uris
+from howdah.storage.local import LocalFileSystem
 from howdah.wire.program_protocol import FUNCTION_RESULTS
 
 
@@ -129,6 +130,29 @@ def test_what_could_not_be_read_stays(failed: Results) -> None:
         f"failed\nnot all could be read of what the tasks have kept; it stays for a week in {failed.place}.failed: "
     )
     assert left.exists()
+
+
+def test_it_is_told_where_results_are_that_could_not_be_read_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(_files: object, _uri: str) -> bool:
+        raise EngineUnavailable("the NameNode does not answer")
+
+    results = Results(new_place(uris.of_local(tmp_path)), (TaskId("worker", 0), TaskId("worker", 1)), "")
+    kept = Path(uris.path(results.place)) / "worker-1" / "result.pickle"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(pickle.dumps(3))
+    loads = f"returned stays for a week: howdah.kept_results('{results.place}') loads it"
+    with pytest.raises(
+        JobFailed,
+        match=re.escape(f"worker:0 returned nothing: its program ended before the function did; what others {loads}"),
+    ):
+        results.read(2)
+    monkeypatch.setattr(LocalFileSystem, "exists", unavailable)
+    with pytest.raises(EngineUnavailable, match=re.escape(f"the NameNode does not answer; what the tasks {loads}")):
+        results.read(2)
+    monkeypatch.undo()
+    assert kept_results(results.place) == {"worker:1": 3}
 
 
 def test_results_stay_until_they_are_joined(tmp_path: Path) -> None:

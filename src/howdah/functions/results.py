@@ -87,10 +87,16 @@ class Results:
         found = []
         for task in self.tasks[:count]:
             uri = uris.join(self.place, task.slug, RESULT)
-            if not files.exists(uri):
+            try:
+                content = files.read_bytes(uri) if files.exists(uri) else None
+            except HowdahError as error:
+                text = f"{error}; {_stays('the tasks', self.place)}"
+                error.args = (text, *error.args[1:])
+                raise
+            if content is None:
                 ended = f"{task} returned nothing: its program ended before the function did"
-                raise JobFailed(f"{ended}; what others returned stays in {self.place}")
-            found.append(_load_result(files, uri, str(task)))
+                raise JobFailed(f"{ended}; {_stays('others', self.place)}")
+            found.append(_load_result(content, uri, str(task)))
         joined = join(found)
         self.remove()
         return joined
@@ -131,7 +137,7 @@ class Results:
         if not count:
             return found, ""
         of = "1 task" if count == 1 else f"{count} tasks"
-        return found, f"what {of} returned stays for a week: howdah.kept_results({place!r}) loads it"
+        return found, _stays(of, place)
 
     def remove(self) -> None:
         """Remove the files. What can't be removed stays."""
@@ -153,11 +159,14 @@ def kept_results(place: str, profile: str = "") -> dict[str, Any]:
     found = sorted(uri for uri in _kept_files(files, place) if uris.name(uri) == RESULT)
     names = {uri: uris.name(uris.parent(uri)).rpartition("-") for uri in found}
     tasks = {uri: f"{role}:{index}" for uri, (role, _, index) in names.items()}
-    return {task: _load_result(files, uri, task) for uri, task in tasks.items()}
+    return {task: _load_result(files.read_bytes(uri), uri, task) for uri, task in tasks.items()}
 
 
-def _load_result(files: FileSystem, uri: str, task: str) -> Any:
-    content = files.read_bytes(uri)
+def _stays(whose: str, place: str) -> str:
+    return f"what {whose} returned stays for a week: howdah.kept_results({place!r}) loads it"
+
+
+def _load_result(content: bytes, uri: str, task: str) -> Any:
     try:
         return _load(content)
     except Exception as error:
