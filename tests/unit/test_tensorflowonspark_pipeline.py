@@ -78,3 +78,59 @@ def test_a_model_that_was_saved_again_is_loaded_again(
     assert [predict(), predict()] == [2, 2]
     os.utime(tmp_path / "saved_model.pb", ns=(1, 1))
     assert [predict(), predict()] == [3, 3]
+
+
+class Job:
+    """A cluster as howdah has it; `did` has what became of it."""
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.did.append("cancelled" if kind else "shut down")
+
+
+class Dataset:
+    """A DataFrame."""
+
+    rdd = "rows"
+
+    def select(self, columns: list[str]) -> Dataset:
+        assert columns == ["image"]
+        return self
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_cluster_whose_data_cannot_be_read_is_cancelled(
+    pipeline: Any, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    from tensorflowonspark import TFCluster
+
+    job, stopped = Job(), []
+
+    def train(_rows: Any, _epochs: int) -> None:
+        raise error("no such file")
+
+    server = SimpleNamespace(stop=lambda: stopped.append(True))
+    cluster = SimpleNamespace(job=job, server=server, train=train)
+    monkeypatch.setattr(TFCluster, "run", lambda *_arguments, **_named: cluster)
+    with pytest.raises(error, match="no such file"):
+        fit(pipeline, {"image": "x"})
+    assert (job.did, stopped) == (["cancelled"], [True])
+
+
+def test_an_estimator_without_columns_is_refused(pipeline: Any) -> None:
+    with pytest.raises(Exception, match="input_mapping is empty: it names the columns to train on"):
+        fit(pipeline, {})
+
+
+def fit(pipeline: Any, mapping: dict[str, str]) -> Any:
+    defaults = {"cluster_size": 1, "num_ps": 0, "tensorboard": False, "model_dir": None, "driver_ps_nodes": False}
+    args = Namespace(argv=None, input_mode=1, master_node="chief", epochs=1, **defaults)
+    estimator = SimpleNamespace(
+        train_fn=print, export_fn=None, merge_args_params=lambda: args, getInputMapping=lambda: mapping
+    )
+    return pipeline.TFEstimator._fit(estimator, Dataset())

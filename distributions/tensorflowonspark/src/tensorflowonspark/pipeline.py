@@ -181,6 +181,9 @@ class TFEstimator(
         args = self.merge_args_params()
         if args.input_mode != _SPARK:  # type: ignore[attr-defined]
             raise Exception("a TFEstimator needs InputMode.SPARK")
+        columns = sorted(self.getInputMapping())  # type: ignore[attr-defined]
+        if not columns:
+            raise Exception("input_mapping is empty: it names the columns to train on")
         tf_args = args.argv or args
         assert self.train_fn is not None
         cluster = TFCluster.run(
@@ -195,10 +198,13 @@ class TFEstimator(
             driver_ps_nodes=args.driver_ps_nodes,  # type: ignore[attr-defined]
             master_node=args.master_node,  # type: ignore[attr-defined]
         )
-        columns = sorted(self.getInputMapping())  # type: ignore[attr-defined]
-        cluster.train(dataset.select(columns).rdd, args.epochs)  # type: ignore[attr-defined]
-        # The functions of the nodes are waited for, however long they export: no time of grace is needed.
-        cluster.shutdown()
+        try:
+            with cluster.job:  # which is cancelled after an error: its nodes would wait for data, in slots of Spark
+                cluster.train(dataset.select(columns).rdd, args.epochs)  # type: ignore[attr-defined]
+                # The functions of the nodes are waited for, however long they export: no time of grace is needed.
+                cluster.shutdown()
+        finally:
+            cluster.server.stop()
         if self.export_fn is not None:
             export = self.export_fn
             with Cluster.run(sc, lambda _context: export(tf_args), roles=1, fed=(), name="export_fn") as job:
