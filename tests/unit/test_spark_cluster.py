@@ -36,21 +36,25 @@ class Stream:
     isStreaming = True  # noqa: N815 - Spark's name
 
     def __init__(self) -> None:
-        self.writeStream, self.is_active = self, False
+        self.writeStream, self.isActive = self, False
+        self.failure: Exception | None = None
 
     def foreachBatch(self, feed: Any) -> Stream:  # noqa: N802 - Spark's name
         self.feed = feed
         return self
 
     def start(self) -> Stream:
-        self.is_active = True
+        self.isActive = True
         return self
 
     def stop(self) -> None:
-        self.is_active = False
+        self.isActive = False
+
+    def exception(self) -> Exception | None:
+        return self.failure
 
     def awaitTermination(self, _timeout: float) -> bool:  # noqa: N802 - Spark's name
-        return not self.is_active
+        return not self.isActive
 
 
 def ended_cluster() -> Any:
@@ -79,12 +83,12 @@ def test_tasks_may_appear_while_they_are_looked_at(pyspark: Any) -> None:
 def test_a_stream_ends_with_the_feed(pyspark: Any) -> None:
     cluster, stream = ended_cluster(), Stream()
     assert cluster.train(stream) is stream
-    assert stream.is_active
+    assert stream.isActive
     cluster.end_feed()
     deadline = time.monotonic() + 60
-    while stream.is_active and time.monotonic() < deadline:
+    while stream.isActive and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not stream.is_active
+    assert not stream.isActive
 
 
 def test_a_stream_ends_when_the_cluster_shuts_down(pyspark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +96,22 @@ def test_a_stream_ends_when_the_cluster_shuts_down(pyspark: Any, monkeypatch: py
     monkeypatch.setattr(cluster, "end_feed", lambda: None)
     cluster.train(stream)
     assert cluster.shutdown().state is State.SUCCEEDED
-    assert not stream.is_active
+    assert not stream.isActive
+
+
+def test_a_stream_that_has_failed_is_told_when_the_cluster_shuts_down(
+    pyspark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, streams = ended_cluster(), [Stream(), Stream(), Stream()]
+    monkeypatch.setattr(cluster, "end_feed", lambda: None)
+    for stream in streams:
+        cluster.train(stream)
+    streams[1].isActive, streams[1].failure = False, ValueError("row 7 is no number")
+    with pytest.raises(ValueError, match="row 7 is no number"):
+        cluster.shutdown()
+    assert not any(stream.isActive for stream in streams)
+    streams[1].failure = None
+    assert cluster.shutdown().state is State.SUCCEEDED
 
 
 @pytest.fixture
@@ -112,7 +131,7 @@ def test_a_stream_for_tensorflowonspark_is_returned_and_ends(tfcluster: Any, wai
     cluster.server = SimpleNamespace(done=False, stop=lambda: None)
     assert cluster.train(stream) is stream
     cluster.shutdown(stream if waits else None)
-    assert not stream.is_active
+    assert not stream.isActive
 
 
 def test_ports_are_those_of_executors(tfcluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

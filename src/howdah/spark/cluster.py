@@ -33,7 +33,7 @@ from howdah.functions.packed_function import check_callable
 from howdah.functions.results import nodes_by_task
 from howdah.jupyter.live_table import LiveTable, in_notebook
 from howdah.spark.feed_messages import FeedError
-from howdah.spark.feeding import SparkFeeder
+from howdah.spark.feeding import SparkFeeder, check_epochs
 from howdah.spark.feeding_task import Programs, end_feed
 from howdah.spark.node_context import FEED_PORT
 from howdah.spec import Environment, JobReport, JobSpec, Outcome, Resources, Role, State
@@ -331,6 +331,14 @@ class Cluster:
             with contextlib.suppress(Exception):  # Spark itself may have ended; why a query failed, the query tells
                 query.stop()  # returns when the batch that is on its way has come
 
+    def _stream_failures(self) -> list[Exception]:
+        """Return what queries have failed with that have ended by themselves."""
+        found = []
+        for query in self._streams:
+            with contextlib.suppress(Exception):  # Spark itself may have ended
+                found += [] if query.isActive else [query.exception()]
+        return list(filter(None, found))
+
     def inference(self, data: Any, schema: str = "", *, silence_s: float | None = None, queue: str = "") -> Any:
         """Return the programs' results, one for each row, in the order of the rows of a partition: an RDD for an RDD,
         and for a DataFrame one with the columns of `schema` ("prediction long"). Nothing is read before Spark needs
@@ -379,7 +387,9 @@ class Cluster:
 
         Raises:
             ClusterError: it has failed. TimeoutError: it was cancelled.
+            Exception: what a streaming DataFrame has ended with that fed it: the programs did not get all data.
         """
+        failures = self._stream_failures()
         self.end_feed()
         try:
             outcome = self.wait(timeout_s)
@@ -387,6 +397,8 @@ class Cluster:
             self._cancel_quietly()
             raise
         self._stop_streams()  # of programs that wanted no more
+        if failures:
+            raise failures[0]
         return outcome
 
     def cancel(self) -> None:
@@ -407,16 +419,6 @@ class Cluster:
         if self.outcome is None:
             with contextlib.suppress(HowdahError):
                 self.cancel()
-
-
-def check_epochs(epochs: int) -> None:
-    """Do nothing if data can come so often.
-
-    Raises:
-        SpecError: the number is negative, so that nothing would be trained.
-    """
-    if epochs < 0:
-        raise SpecError.at("epochs", f"is {epochs}, must be at least 0")
 
 
 def context_of(spark: Any) -> SparkContext:

@@ -22,7 +22,8 @@ from howdah.functions.function_job import DIRECTORY, ROLE, FunctionCall, read_jo
 from howdah.functions.packed_function import pack_function
 from howdah.functions.results import Results, new_place, tasks_by_rank
 from howdah.program.run_function import ALL_TASKS, FIRST_TASK
-from howdah.spark.cluster import Cluster, ClusterError, check_epochs, context_of, flags_of
+from howdah.spark.cluster import Cluster, ClusterError, context_of, flags_of
+from howdah.spark.feeding import check_epochs
 from howdah.spark.partition_data import call_with_data
 from howdah.spec import JobSpec, Output, Role
 from howdah.wire.program_protocol import FUNCTION_RESULTS

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark import InheritableThread, SparkContext, cloudpickle
 
+from howdah.errors import SpecError
 from howdah.spark import columns, feed_messages, feeding_task, partition_functions
 from howdah.spark.feed_messages import FeedError
 from howdah.spark.feeding_task import Programs
@@ -26,6 +27,16 @@ def carry_modules() -> None:
     """Let Spark bring what feeds a partition to its executors, where howdah need not be installed."""
     for module in (columns, feed_messages, feeding_task, partition_functions):
         cloudpickle.register_pickle_by_value(module)
+
+
+def check_epochs(epochs: int) -> None:
+    """Do nothing if data can come so often.
+
+    Raises:
+        SpecError: the number is negative, so that nothing would be trained.
+    """
+    if epochs < 0:
+        raise SpecError.at("epochs", f"is {epochs}, must be at least 0")
 
 
 class SparkFeeder:
