@@ -80,6 +80,86 @@ def test_tasks_may_appear_while_they_are_looked_at(pyspark: Any) -> None:
     assert len(cluster._tasks) > 1
 
 
+class FedCluster:
+    """A cluster of two tasks. Its gang is restarted in the calls whose numbers are given; it ends when a feed has ended
+    in which it was not."""
+
+    def __init__(self, restarted_in: set[int], rows: int = 8) -> None:
+        self.starts, self.outcome, self.did = {"worker:0": 1, "worker:1": 1}, None, []  # type: tuple[dict[str, int], Any, list[str]]
+        self._restarted_in, self._rows = restarted_in, rows
+
+    def await_programs(self) -> bool:
+        return self.outcome is None
+
+    def train(self, _data: Any) -> int:
+        self._do("pass")
+        return self._rows if len(self.did) < 20 else 0
+
+    def end_feed_of(self, _starts: Any) -> None:
+        if not self._do("end"):
+            self.outcome = Outcome(State.SUCCEEDED)
+
+    def _do(self, what: str) -> bool:
+        self.did.append(what)
+        is_restarted = len(self.did) in self._restarted_in
+        if is_restarted:
+            self.starts = {task: start + 1 for task, start in self.starts.items()}
+        return is_restarted
+
+
+@pytest.mark.parametrize(
+    ("restarted_in", "did"),
+    [
+        (set(), ["pass", "pass", "end"]),
+        ({1}, ["pass", "pass", "pass", "end"]),
+        ({2}, ["pass", "pass", "pass", "pass", "end"]),
+        ({3, 4}, ["pass", "pass", "end", "pass", "pass", "pass", "end"]),
+    ],
+)
+def test_a_function_that_begins_again_gets_all_data_again(pyspark: Any, restarted_in: set[int], did: list[str]) -> None:
+    from howdah.spark.distributor import Distributor
+
+    cluster: Any = FedCluster(restarted_in)
+    Distributor(2, epochs=2)._feed(cluster, None)  # type: ignore[arg-type]
+    assert cluster.did == did
+
+
+def test_data_comes_again_until_no_program_wants_more(pyspark: Any) -> None:
+    from howdah.spark.distributor import Distributor
+
+    for cluster, did in (
+        (FedCluster({21}), ["pass"] * 20 + ["end", "pass", "end"]),
+        (FedCluster(set(), 0), ["pass", "end"]),
+    ):
+        Distributor(2, epochs=None)._feed(cluster, None)  # type: ignore[arg-type]
+        assert cluster.did == did
+
+
+def test_the_end_of_the_feed_is_told_until_the_gang_is_restarted(pyspark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, told = ended_cluster(), []  # type: tuple[Any, list[tuple[str, int]]]
+    module = sys.modules[type(cluster).__module__]
+
+    def task(index: int) -> Any:
+        ids = TaskId("worker", index)
+        return SimpleNamespace(id=ids, tries=1, state=State.RUNNING, host=str(index), ports={module.FEED_PORT: 1})
+
+    tasks = [task(0), task(1)]
+
+    def end_feed(host: str, *_: Any) -> None:
+        told.append((host, tasks[int(host)].tries))
+        if told == [("0", 1), ("1", 1)]:
+            tasks[0].tries = 2  # one alone
+        if told[-1] == ("0", 2):
+            tasks[1].tries = 2
+
+    monkeypatch.setattr(module, "end_feed", end_feed)
+    view = SimpleNamespace(outcome=None, tasks=dict(enumerate(tasks)), takes_part=lambda _: True)
+    cluster._view = view
+    cluster.end_feed_of(cluster.starts)
+    assert told[:3] == [("0", 1), ("1", 1), ("0", 2)]
+    assert cluster.outcome is None
+
+
 def test_a_stream_ends_with_the_feed(pyspark: Any) -> None:
     cluster, stream = ended_cluster(), Stream()
     assert cluster.train(stream) is stream

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyspark import SparkContext, cloudpickle
+from pyspark import SparkContext
 
 from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
@@ -26,34 +26,25 @@ from howdah.client.submission import submit
 from howdah.client.submit import prepare
 from howdah.engines import Engine
 from howdah.engines.spark.driver import DriverServer
-from howdah.engines.spark.properties import DYNAMIC
 from howdah.errors import HowdahError, SpecError
 from howdah.frameworks.group import HOLD_NO_DATA
 from howdah.functions.packed_function import check_callable
 from howdah.functions.results import nodes_by_task
 from howdah.jupyter.live_table import LiveTable, in_notebook
+from howdah.spark.application_job import Function, for_spark, function_job, with_command
 from howdah.spark.feed_messages import FeedError
-from howdah.spark.feeding import SparkFeeder, check_epochs
+from howdah.spark.feeding import SparkFeeder, check_epochs, have_begun_again
 from howdah.spark.feeding_task import Programs, end_feed
 from howdah.spark.node_context import FEED_PORT
-from howdah.spec import Environment, JobReport, JobSpec, Outcome, Resources, Role, State
+from howdah.spec import JobReport, JobSpec, Outcome, Role, State
 from howdah.spec.message import message
 from howdah.spec.view import JobView
 
 _LOG = logging.getLogger("howdah")
 START_LIMIT_S = 600.0
 """How long a cluster may take until all of its programs run, unless `run` is told otherwise."""
-FUNCTION_FILE = "function.pickle"
 POLL_S = 0.2
 END_FEED_S = 10.0
-_PASSED_ON = (
-    DYNAMIC,
-    "spark.speculation",
-    "spark.task.cpus",
-    "spark.task.resource.gpu.amount",
-    "spark.executor.memory",
-)
-Function = Callable[..., Any]
 
 
 class ClusterError(HowdahError):
@@ -142,11 +133,11 @@ class Cluster:
             spec = replace(spec, framework=framework if spec.framework == "generic" else spec.framework, **fields)
             spec = replace(spec, name=name or getattr(job, "__name__", spec.name))
             if not isinstance(job, JobSpec):
-                spec = _with_command(spec, context)
+                spec = with_command(spec, context)
             names = [role for role in spec.roles if role not in HOLD_NO_DATA] if fed is None else fed
             if spec.engines.get("spark"):
                 _LOG.warning(message("the application runs already: engines.spark of the job does not count"))
-            made = _for_spark(context, spec, names, beside_driver, socket)
+            made = for_spark(context, spec, names, beside_driver, socket)
             engine = engine_for(settings)
             job_id = submit(prepare(made, Path(base_directory), flags, _LOG.warning), _LOG.warning)
         except BaseException:
@@ -274,10 +265,14 @@ class Cluster:
         def programs() -> Programs:
             return self.programs.of_queue(queue, silence_s)
 
-        def runs() -> list[tuple[Any, int]]:
-            return [(task.id, task.tries) for task in self._fed_tasks]
+        return SparkFeeder(
+            self._context, programs, self.job_id, self._goes_on, self.await_programs, lambda: self.starts
+        )
 
-        return SparkFeeder(self._context, programs, self.job_id, self._goes_on, self._take_data, runs)
+    @property
+    def starts(self) -> dict[Any, int]:
+        """Return how often the program of each task that is fed was started."""
+        return {task.id: task.tries for task in self._fed_tasks}
 
     @property
     def _fed_tasks(self) -> list[Any]:
@@ -288,8 +283,8 @@ class Cluster:
         self.check()
         return self.outcome is None
 
-    def _take_data(self) -> bool:
-        """Return whether the programs take data, after they were restarted; raise what ended the job."""
+    def await_programs(self) -> bool:
+        """Return whether the job goes on, when no program of it is being restarted; raise what ended it."""
         deadline = time.monotonic() + START_LIMIT_S
         while self.outcome is None and not self.is_running and time.monotonic() < deadline:
             with self._changed:
@@ -352,15 +347,30 @@ class Cluster:
 
     def _end_feeds(self) -> None:
         self._stop_streams()
-        told = set()
+        told = set[tuple[Any, int]]()
         while self.outcome is None and self._problem is None:
-            for task in self._fed_tasks:
-                run = (task.id, task.tries)
-                if task.state is State.RUNNING and run not in told:
-                    with contextlib.suppress(OSError, FeedError):  # it does not listen yet, or has ended
-                        end_feed(task.host, task.ports[FEED_PORT], self._programs.key, END_FEED_S)
-                        told.add(run)
+            self._tell_end(told)
             time.sleep(POLL_S)
+
+    def end_feed_of(self, starts: Mapping[Any, int]) -> None:
+        """Tell programs that no more data will come; return when the job has ended, or all of them were started again.
+
+        Raises:
+            ClusterError: the job has failed.
+        """
+        told = set[tuple[Any, int]]()
+        while self._goes_on() and not have_begun_again(starts, self.starts):
+            self._tell_end(told)
+            with self._changed:
+                self._changed.wait(POLL_S)
+
+    def _tell_end(self, told: set[tuple[Any, int]]) -> None:
+        for task in self._fed_tasks:
+            run = (task.id, task.tries)
+            if task.state is State.RUNNING and run not in told:
+                with contextlib.suppress(OSError, FeedError):  # it does not listen yet, or has ended
+                    end_feed(task.host, task.ports[FEED_PORT], self._programs.key, END_FEED_S)
+                    told.add(run)
 
     # The end
 
@@ -441,50 +451,3 @@ def flags_of(context: SparkContext, profile: str) -> dict[str, str]:
     master, by the driver's own address."""
     address = context.getConf().get("spark.driver.host") or ""
     return {"engine": "spark", "profile": profile, "spark.master": context.master, "spark.address": address}
-
-
-def function_job(
-    context: SparkContext,
-    function: Function,
-    arguments: Sequence[Any],
-    roles: Mapping[str, int | Role] | int,
-    programs: Programs,
-    directory: Path,
-) -> JobSpec:
-    """Return the job that calls a function on each node; the function is written into `directory`."""
-    content = (programs.cluster, programs.key, function, tuple(arguments))
-    (directory / FUNCTION_FILE).write_bytes(cloudpickle.dumps(content))
-    wanted = {"worker": roles} if isinstance(roles, int) else roles
-    plain = Role(resources=Resources(vcores=int(context.getConf().get("spark.task.cpus", "1"))))
-    made = {name: role if isinstance(role, Role) else replace(plain, replicas=role) for name, role in wanted.items()}
-    return JobSpec(made, files=(str(directory / FUNCTION_FILE),))
-
-
-def _with_command(job: JobSpec, context: SparkContext) -> JobSpec:
-    """Return the job with the command that calls the function: by the Python of the job's environment, else by that of
-    Spark's own workers."""
-    python = "python" if job.environment != Environment() else context.pythonExec
-    command = (python, "-m", "howdah.spark.run_function", FUNCTION_FILE)
-    return replace(job, roles={name: replace(role, command=command) for name, role in job.roles.items()})
-
-
-def _for_spark(
-    context: SparkContext, job: JobSpec, fed: Sequence[str], beside_driver: Sequence[str], socket: Path
-) -> JobSpec:
-    """Return the job as it runs in this application."""
-    conf = context.getConf()
-    properties = (f"{name}={conf.get(name)}" for name in _PASSED_ON if conf.get(name) is not None)
-    options: dict[str, str | tuple[str, ...]] = {
-        "driver_socket": str(socket),
-        "feeding": tuple(fed),
-        "beside_driver": tuple(beside_driver),
-        "conf": (f"{DYNAMIC}=false", *properties),
-    }
-    roles = {
-        name: replace(role, ports=(*role.ports, FEED_PORT)) if name in fed else role for name, role in job.roles.items()
-    }
-    links = {"Spark": context.uiWebUrl} if context.uiWebUrl else {}
-    labels = {"spark.application": context.applicationId, **job.labels}
-    return replace(
-        job, roles=roles, links={**links, **job.links}, labels=labels, engines={**job.engines, "spark": options}
-    )

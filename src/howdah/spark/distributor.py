@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import tempfile
@@ -23,7 +24,7 @@ from howdah.functions.packed_function import pack_function
 from howdah.functions.results import Results, new_place, tasks_by_rank
 from howdah.program.run_function import ALL_TASKS, FIRST_TASK
 from howdah.spark.cluster import Cluster, ClusterError, context_of, flags_of
-from howdah.spark.feeding import check_epochs
+from howdah.spark.feeding import check_epochs, have_begun_again
 from howdah.spark.partition_data import call_with_data
 from howdah.spec import JobSpec, Output, Role
 from howdah.wire.program_protocol import FUNCTION_RESULTS
@@ -148,11 +149,18 @@ class Distributor:
         return results.read(len(results.tasks) if whose == ALL_TASKS else 1)
 
     def _feed(self, cluster: Cluster, data: DataFrame) -> None:
-        if self._epochs is not None:
-            cluster.train(data, self._epochs)
-            return
-        while cluster.outcome is None and cluster.train(data):
-            continue
+        """Bring the data, and return when the job has ended. Where all tasks are started again, the function begins
+        anew, and so does its data: the rest alone would make another model, and say nothing of it."""
+        while cluster.await_programs():
+            starts = cluster.starts
+            passes = itertools.repeat(0) if self._epochs is None else range(self._epochs)
+            for _ in passes:
+                rows = cluster.train(data)
+                has_ended = cluster.outcome is not None or (self._epochs is None and not rows)
+                if has_ended or have_begun_again(starts, cluster.starts):
+                    break
+            if not have_begun_again(starts, cluster.starts):
+                cluster.end_feed_of(starts)
 
     def _context(self) -> SparkContext:
         found = self._session or SparkSession.getActiveSession()

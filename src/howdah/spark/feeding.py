@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark import InheritableThread, SparkContext, cloudpickle
@@ -37,6 +37,11 @@ def check_epochs(epochs: int) -> None:
     """
     if epochs < 0:
         raise SpecError.at("epochs", f"is {epochs}, must be at least 0")
+
+
+def have_begun_again(before: Mapping[Any, int], now: Mapping[Any, int]) -> bool:
+    """Return whether all tasks have another start of their program than before: their gang was restarted."""
+    return bool(before) and all(now.get(task) != start for task, start in before.items())
 
 
 class SparkFeeder:
