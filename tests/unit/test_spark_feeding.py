@@ -38,9 +38,11 @@ class Spark:
 
     def __init__(self) -> None:
         self.jobs: list[list[int]] = []
+        self.accumulators: list[Accumulator] = []
 
     def accumulator(self, value: Any, param: Any) -> Accumulator:
-        return Accumulator(value, param)
+        self.accumulators.append(Accumulator(value, param))
+        return self.accumulators[-1]
 
     def setJobGroup(self, *_: Any, **__: Any) -> None:  # noqa: N802 - Spark's names
         pass
@@ -144,6 +146,7 @@ def test_programs_that_were_restarted_are_fed_where_they_listen_now(spark: Spark
             assert fed.train(Rdd(lambda: range(5), lambda: [], lambda: range(3))) == 8
             assert len(feed.next_batch(8)["value"]) == 8
     assert spark.jobs == [[0, 1, 2], [0, 1, 2]]
+    assert [each.value for each in spark.accumulators] == [[]]  # which Spark keeps
 
 
 def test_a_program_that_is_never_reached_is_an_error(

@@ -73,6 +73,13 @@ class SparkFeeder:
                 cannot read the data.
         """
         reports: Any = self._context.accumulator([], List())
+        try:
+            self._feed_partitions(data, reports)
+            return sum(_taken(reports.value).values())
+        finally:
+            reports.value = []  # pyspark keeps it for good, and a stream makes one for each batch
+
+    def _feed_partitions(self, data: Any, reports: Any) -> None:
         programs = self._programs()
         fed = _fed(data, programs, reports)
         every = list(range(fed.getNumPartitions()))
@@ -102,7 +109,6 @@ class SparkFeeder:
                     break
                 if attempt + 1 == MAX_TRIES or (is_silent() and self._runs() == runs):
                     raise FeedError(f"{self._job_id}: {problem}")
-        return sum(_taken(reports.value).values())
 
     def _collect(self, rdd: Any, partitions: list[int], is_enough: Callable[[], bool]) -> list[Any]:
         """Return what partitions of an RDD yield, by a job of Spark that ends as soon as the cluster's does, or when it
