@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import pickle
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +13,12 @@ from typing import Any
 import numpy
 import pytest
 
+import howdah
 from howdah.errors import SpecError
+from howdah.functions import function_job
 from howdah.functions.function_job import make_job, read_job
-from howdah.spec import JobSpec
+from howdah.spec import JobSpec, Outcome, State, uris
+from howdah.spec.view import JobView
 
 
 def job(**keys: Any) -> JobSpec:
@@ -91,3 +95,20 @@ def inside_itself() -> dict[str, Any]:
 def test_what_is_wrong_is_told_with_its_key(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         job(**keys)
+
+
+def test_results_are_those_of_the_tasks_that_an_elastic_gang_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(job: JobSpec) -> tuple[JobView, Outcome]:
+        kept = Path(uris.path(job.outputs[-1].path), "worker-0", "result.pickle")
+        kept.parent.mkdir(parents=True)
+        kept.write_bytes(pickle.dumps([(0, 4), (1, 5)]))
+        return JobView(id="job_1", job=job, sizes={"worker": 1}), Outcome(State.SUCCEEDED)
+
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path))
+    monkeypatch.setattr(function_job, "prepare", lambda job, *_, **__: job)
+    monkeypatch.setattr(function_job, "_run", run)
+    keys = {"replicas": 2, "min_replicas": 1, "gang": True, "on": "local"}
+    assert howdah.map(abs, [4, -5], **keys) == [4, 5]
+    assert howdah.run_all(abs, 4, **keys) == [[(0, 4), (1, 5)]]

@@ -64,6 +64,9 @@ def test_what_cannot_be_called_is_refused_before_anything_starts(given: Any, tmp
         pack_function(tmp_path, given, (), {}, "first")
     with pytest.raises(SpecError, match=told):
         howdah.map(given, [1])
+    if given is not None:
+        with pytest.raises(SpecError, match=told):
+            howdah.distributed(given)
     assert not list(tmp_path.iterdir())
 
 

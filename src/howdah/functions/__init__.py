@@ -104,6 +104,9 @@ def distributed(*, on: str = "", profile: str = "", **keys: Any) -> Callable[[Ca
 def distributed(function: Callable[..., Any] | None = None, /, *, on: str = "", profile: str = "", **keys: Any) -> Any:
     """Give a function a method `distributed`, which calls it in a job as `run` does, with the same `keys`."""
 
+    if function is not None:
+        check_callable(function)
+
     def call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return run_job(FunctionCall(function, args, kwargs, FIRST_TASK), on, profile, keys)[0]
 

@@ -8,6 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from howdah.client.engine_registry import settings_for
@@ -67,6 +68,10 @@ class Results:
     """The tasks that keep a result, by rank."""
     conf_dir: str
     """Hadoop's configuration directory."""
+
+    def of_tasks(self, takes_part: Callable[[TaskId], bool]) -> Results:
+        """Return the same for the tasks that take part in the job's end: an elastic gang may have shrunk."""
+        return replace(self, tasks=tuple(filter(takes_part, self.tasks)))
 
     def prepare(self) -> None:
         """Make the directory around them, which only this user may read, and remove what nobody has read there."""

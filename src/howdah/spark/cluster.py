@@ -36,7 +36,7 @@ from howdah.spark.feed_messages import FeedError
 from howdah.spark.feeding import SparkFeeder, check_epochs, have_begun_again
 from howdah.spark.feeding_task import Programs, end_feed
 from howdah.spark.node_context import FEED_PORT
-from howdah.spec import JobReport, JobSpec, Outcome, Role, State
+from howdah.spec import JobReport, JobSpec, Outcome, Role, State, TaskId
 from howdah.spec.message import message
 from howdah.spec.view import JobView
 
@@ -227,6 +227,10 @@ class Cluster:
         # Of a copy: the thread that follows the job may add tasks just now.
         tasks = list(self._view.tasks.values()) if self._view is not None else []
         return [task for task in tasks if self._view is not None and self._view.takes_part(task.id)]
+
+    def takes_part(self, task: TaskId) -> bool:
+        """Return whether the task is one of the job's tasks now: an elastic gang may have shrunk."""
+        return self._view is None or self._view.takes_part(task)
 
     def task(self, role: str, index: int) -> Any:
         """Return the view of a task."""

@@ -146,6 +146,7 @@ class Distributor:
                 problem = error
         if problem is not None:
             raise problem if problem.outcome is None else results.failure(problem, problem.outcome, problem.nodes)
+        results = results.of_tasks(cluster.takes_part)
         return results.read(len(results.tasks) if whose == ALL_TASKS else 1)
 
     def _feed(self, cluster: Cluster, data: DataFrame) -> None:
