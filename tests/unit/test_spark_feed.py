@@ -4,6 +4,7 @@ that has died."""
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import sys
@@ -188,6 +189,24 @@ def test_a_program_may_end_while_tasks_connect() -> None:
 def _connect(name: str) -> None:
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
         connection.connect(name)
+
+
+def test_tasks_are_heard_again_when_files_can_be_opened_again(feed: DataFeed, programs: Programs) -> None:
+    class Server:
+        """A listening socket of a process that has once too many files open."""
+
+        def __init__(self) -> None:
+            self.errors = [OSError(errno.EMFILE, "Too many open files"), OSError(errno.EINVAL, "is closed")]
+
+        def accept(self) -> Any:
+            error = self.errors.pop(0)
+            if not self.errors:
+                feed.close()
+            raise error
+
+    server: Any = Server()
+    feed._accept_connections(server)
+    assert server.errors == []
 
 
 def test_strangers_bring_nothing(feed: DataFeed, programs: Programs) -> None:

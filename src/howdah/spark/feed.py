@@ -23,6 +23,7 @@ BUFFER_BYTES = 64 << 20
 FIRST_BYTES = 1 << 20
 """How large a partition is taken to be as long as no whole one has come."""
 HANDSHAKE_S, END_LIMIT_S = 10.0, 5.0
+ACCEPT_AGAIN_S = 0.1
 _BACKLOG = 128
 
 
@@ -84,7 +85,7 @@ class DataFeed:
         self._batches: deque[tuple[_Partition, Any]] = deque()
         self._bytes = self._whole_bytes = self._whole_count = 0
         self._awaited: deque[tuple[_Partition, int]] = deque()  # rows whose results are to come, in order
-        self._is_over = self._is_stopped = False
+        self._is_over = self._is_stopped = self._is_closed = False
         self._partitions: set[_Partition] = set()
         self._threads: list[threading.Thread] = []
         self._servers: list[socket.socket] = []
@@ -124,6 +125,7 @@ class DataFeed:
 
     def close(self) -> None:
         """Want no more data, and listen no more."""
+        self._is_closed = True
         self.terminate()
         for server in self._servers:
             with contextlib.suppress(OSError):
@@ -270,7 +272,10 @@ class DataFeed:
             try:
                 connection, _ = server.accept()
             except OSError:
-                return
+                if self._is_closed:
+                    return
+                time.sleep(ACCEPT_AGAIN_S)  # this process has too many files open, or the other side has gone
+                continue
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
             with self._changed:  # whoever sees a thread can join it
                 thread.start()
