@@ -67,6 +67,23 @@ def ended_cluster() -> Any:
     return cluster
 
 
+def test_a_job_goes_on_whose_notes_nobody_can_be_told(pyspark: Any, tmp_path: Path) -> None:
+    cluster, seen = ended_cluster(), []  # type: tuple[Any, list[Any]]
+
+    def say(_text: str) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    def follow(*_: Any) -> Iterator[Any]:
+        for count in (1, 2):
+            yield SimpleNamespace(notes=["a node is silent"] * count, outcome=None)
+            seen.append(cluster._problem)
+
+    cluster._say, cluster._client = say, SimpleNamespace(follow=follow)
+    cluster._follow(SimpleNamespace(stop=lambda: seen.append("stopped")), tmp_path / "directory")
+    assert seen == [None, None, "stopped"]
+    assert cluster._problem is None
+
+
 def test_tasks_may_appear_while_they_are_looked_at(pyspark: Any) -> None:
     cluster, tasks = ended_cluster(), {}  # type: tuple[Any, dict[int, Any]]
 

@@ -173,10 +173,12 @@ class Cluster:
                     self._view = view
                     new, self._notes = view.notes[self._notes :], len(view.notes)
                     self._changed.notify_all()
-                for note in new:
-                    self._say(f"{self.job_id}: {note}")
-                if self._table is not None:
-                    self._table.show(view, self._link)
+                # A terminal that is closed, or a `say` that fails, is no reason to end the job.
+                with contextlib.suppress(Exception):
+                    for note in new:
+                        self._say(f"{self.job_id}: {note}")
+                    if self._table is not None:
+                        self._table.show(view, self._link)
         except Exception as problem:  # whoever waits has to know
             with self._changed:
                 self._problem = problem
