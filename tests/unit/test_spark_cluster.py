@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterator
@@ -277,6 +278,14 @@ class Job:
         self.failure, self.is_cancelled = failure, False
         self.outcome = Outcome(State.FAILED) if failure else None
 
+    @contextlib.contextmanager
+    def cancelled_by_interrupt(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
+
     def check(self) -> None:
         if self.failure:
             raise RuntimeError(self.failure)
@@ -313,6 +322,22 @@ def test_a_cluster_ends_with_what_it_waits_for(
     with pytest.raises((RuntimeError, TimeoutError), match=said):
         cluster.shutdown(query, timeout=0)
     assert (job.is_cancelled, tfcluster.tf_status["error"]) == (is_cancelled, said)
+
+
+@pytest.mark.parametrize("waits_for", ["stream", "grace"])
+def test_an_interrupt_cancels_a_cluster_that_shuts_down(
+    tfcluster: Any, monkeypatch: pytest.MonkeyPatch, waits_for: str
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    cluster, job = tfcluster.TFCluster(), Job()
+    cluster.job, cluster.server = job, SimpleNamespace(done=False, stop=lambda: None)
+    query = SimpleNamespace(awaitTermination=interrupted) if waits_for == "stream" else None
+    monkeypatch.setattr(tfcluster, "time", SimpleNamespace(sleep=interrupted, monotonic=time.monotonic))
+    with pytest.raises(KeyboardInterrupt):
+        cluster.shutdown(query, grace_secs=10)
+    assert job.is_cancelled
 
 
 def test_a_session_of_spark_connect_is_refused_in_one_line(pyspark: Any) -> None:

@@ -317,7 +317,7 @@ class Cluster:
         if hasattr(data, "foreachRDD"):
             data.foreachRDD(lambda rdd: feeder.train(rdd) and None)
             return None
-        with self._cancelled_by_interrupt():
+        with self.cancelled_by_interrupt():
             return sum(feeder.train(data) for _ in range(epochs))
 
     def feed_stream(self, frame: Any, feed: Callable[[Any], Any]) -> Any:
@@ -388,7 +388,7 @@ class Cluster:
             TimeoutError: it goes on after `timeout_s` seconds.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        with self._cancelled_by_interrupt():
+        with self.cancelled_by_interrupt():
             while self.outcome is None:
                 self.check()
                 if deadline is not None and time.monotonic() > deadline:
@@ -422,7 +422,7 @@ class Cluster:
         self._client.cancel(self.job_id)
 
     @contextlib.contextmanager
-    def _cancelled_by_interrupt(self) -> Iterator[None]:
+    def cancelled_by_interrupt(self) -> Iterator[None]:
         """Cancel the job if the user interrupts what the block does (Ctrl-C, or a notebook's stop button)."""
         try:
             yield

@@ -102,11 +102,12 @@ class TFCluster:
         """
         start = time.monotonic()
         try:
-            if ssc is not None:
-                self._await_end_of(ssc, timeout)
-            left = None if timeout < 0 else round(max(0.0, timeout - (time.monotonic() - start)), 1)
-            if grace_secs:
-                time.sleep(grace_secs)
+            with self.job.cancelled_by_interrupt():
+                if ssc is not None:
+                    self._await_end_of(ssc, timeout)
+                left = None if timeout < 0 else round(max(0.0, timeout - (time.monotonic() - start)), 1)
+                if grace_secs:
+                    time.sleep(grace_secs)
             self.job.shutdown(left)
         except Exception as error:
             tf_status["error"] = str(error)
