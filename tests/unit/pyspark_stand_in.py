@@ -11,9 +11,12 @@ import cloudpickle
 import pytest
 
 OF_SPARK = ("", ".accumulators", ".ml", ".ml.functions", ".ml.linalg", ".ml.param", ".ml.param.shared", ".ml.util")
-OF_SPARK += (".resource", ".sql", ".sql.types")
-IMPORTERS = ("howdah.engines.spark.driver", *(f"howdah.spark.{name}" for name in ("cluster", "feeding", "distributor")))
-IMPORTERS += ("howdah.spark.estimator",)
+OF_SPARK += (".resource", ".sql", ".sql.datasource", ".sql.types")
+IMPORTERS = (
+    "howdah.engines.spark.driver",
+    *(f"howdah.spark.{name}" for name in ("application_job", "cluster", "feeding", "distributor")),
+)
+IMPORTERS += ("howdah.spark.estimator", "howdah.spark.tfrecords", "howdah.spark.tfrecord_source")
 
 
 class _Class(type):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import enum
+import pickle
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +13,12 @@ from typing import Any
 import numpy
 import pytest
 
+import howdah
 from howdah.errors import SpecError
+from howdah.functions import function_job
 from howdah.functions.function_job import make_job, read_job
-from howdah.spec import JobSpec
+from howdah.spec import JobSpec, Outcome, State, uris
+from howdah.spec.view import JobView
 
 
 def job(**keys: Any) -> JobSpec:
@@ -60,21 +65,50 @@ def test_a_list_that_is_not_given_is_empty(value: object) -> None:
     assert (read.files, len(read.outputs)) == (("/tmp/call",), 1)
 
 
+def inside_itself() -> dict[str, Any]:
+    """Return a structure that contains itself."""
+    value: dict[str, Any] = {}
+    value["a"] = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
         ({"files": Path("x")}, "files: is a text, must be a list"),
         ({"outputs": "x"}, "outputs: is a text, must be a list"),
         ({"files": 3}, "files: must be a list"),
+        ({"files": {"a.py": "b.py"}}, "files: must be a list"),
         ({"cpus": 2}, r"cpus: is not a key .* \(did you mean 'vcores'\?\)"),
         ({"replica": 2}, r"replica: is not a key .* \(did you mean 'replicas'\?\)"),
         (
             {"env": {"A": b"x"}},
             r"^env.A: is b'x', must be text, a number, a boolean, a list or a mapping \(the call\)$",
         ),
+        ({"env": inside_itself()}, r"^env.a: is nested deeper than 32 levels \(the call\)$"),
+        ({"env": {"A": 10**5000}}, r"^env.A: cannot be written as text: Exceeds the limit \(4300 digits\)[\w ]*\(the"),
+        ({"retries": Fraction(10**5000)}, r"^retries: cannot be written as text: Exceeds the limit"),
+        ({"env": {10**5000: "x"}}, r"^env: cannot be written as text: Exceeds the limit"),
         ({"inputs": [{"path": {1}}]}, r"^inputs.0.path: is \{1\}, must be text"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_key(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         job(**keys)
+
+
+def test_results_are_those_of_the_tasks_that_an_elastic_gang_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(job: JobSpec) -> tuple[JobView, Outcome]:
+        kept = Path(uris.path(job.outputs[-1].path), "worker-0", "result.pickle")
+        kept.parent.mkdir(parents=True)
+        kept.write_bytes(pickle.dumps([(0, 4), (1, 5)]))
+        return JobView(id="job_1", job=job, sizes={"worker": 1}), Outcome(State.SUCCEEDED)
+
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path))
+    monkeypatch.setattr(function_job, "prepare", lambda job, *_, **__: job)
+    monkeypatch.setattr(function_job, "_run", run)
+    keys = {"replicas": 2, "min_replicas": 1, "gang": True, "on": "local"}
+    assert howdah.map(abs, [4, -5], **keys) == [4, 5]
+    assert howdah.run_all(abs, 4, **keys) == [[(0, 4), (1, 5)]]

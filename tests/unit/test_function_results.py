@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from howdah.errors import JobFailed
+from howdah.errors import EngineUnavailable, JobFailed, StagingError
 from howdah.functions import kept_results
+from howdah.functions.packed_function import pack_function
 from howdah.functions.results import KEPT_S, Results, new_place
-from howdah.program.run_function import call_each
+from howdah.program.run_function import ALL_TASKS, RESULT, call_each
 from howdah.spec import Outcome, State, TaskId, uris
+from howdah.storage.local import LocalFileSystem
+from howdah.wire.program_protocol import FUNCTION_RESULTS
 
 
 def aged(directory: Path, days: float, days_of_files: float) -> Path:
@@ -74,6 +78,33 @@ def test_what_others_have_returned_before_one_raised_is_kept(failed: Results) ->
     assert kept_results(place) == {"worker:0": [(0, 4), (3, 7)]}
 
 
+def test_a_kept_result_that_cannot_be_read_here_is_named(failed: Results) -> None:
+    place = f"{failed.place}.failed"
+    Path(uris.path(place), "worker-0/result.pickle").write_bytes(b"cno_such_module\nf\n.")
+    told = (
+        f"what worker:0 returned can't be read here, and stays in {place}/worker-0/result.pickle: ModuleNotFoundError"
+    )
+    with pytest.raises(StagingError, match=re.escape(told)):
+        kept_results(place)
+
+
+def large_result(bytes_allowed: int) -> bytes:
+    """Return what a disk that has room for some bytes cannot hold."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_allowed, bytes_allowed))
+    return bytes(2 * bytes_allowed)
+
+
+def test_a_result_that_was_not_written_whole_is_none(tmp_path: Path) -> None:
+    pack_function(tmp_path, large_result, (1 << 20,), {}, ALL_TASKS)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HOWDAH_TASK": "worker:0"}
+    command = [sys.executable, "-m", "howdah.program.run_function", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert "OSError: [Errno 27] File too large" in done.stderr
+    assert not (tmp_path / FUNCTION_RESULTS / RESULT).exists()
+
+
 def test_it_is_told_where_nothing_was_raised(failed: Results) -> None:
     left = Path(f"{uris.path(failed.place)}.failed")
     (left / "worker-1/error.pickle").unlink()
@@ -99,6 +130,29 @@ def test_what_could_not_be_read_stays(failed: Results) -> None:
         f"failed\nnot all could be read of what the tasks have kept; it stays for a week in {failed.place}.failed: "
     )
     assert left.exists()
+
+
+def test_it_is_told_where_results_are_that_could_not_be_read_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(_files: object, _uri: str) -> bool:
+        raise EngineUnavailable("the NameNode does not answer")
+
+    results = Results(new_place(uris.of_local(tmp_path)), (TaskId("worker", 0), TaskId("worker", 1)), "")
+    kept = Path(uris.path(results.place)) / "worker-1" / "result.pickle"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(pickle.dumps(3))
+    loads = f"returned stays for a week: howdah.kept_results('{results.place}') loads it"
+    with pytest.raises(
+        JobFailed,
+        match=re.escape(f"worker:0 returned nothing: its program ended before the function did; what others {loads}"),
+    ):
+        results.read(2)
+    monkeypatch.setattr(LocalFileSystem, "exists", unavailable)
+    with pytest.raises(EngineUnavailable, match=re.escape(f"the NameNode does not answer; what the tasks {loads}")):
+        results.read(2)
+    monkeypatch.undo()
+    assert kept_results(results.place) == {"worker:1": 3}
 
 
 def test_results_stay_until_they_are_joined(tmp_path: Path) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from howdah.functions.packed_function import modules_beside_program
+import howdah
+from howdah.errors import SpecError
+from howdah.functions.packed_function import modules_beside_program, pack_function
 
 
 def loaded(directory: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> bool:
@@ -51,3 +55,29 @@ def test_a_module_is_found_through_a_link_to_the_project(
 
 def test_what_is_installed_does_not_travel(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not loaded(project, "linkedinstalled", monkeypatch)
+
+
+@pytest.mark.parametrize("given", [None, "train.py", Path("train.py")])
+def test_what_cannot_be_called_is_refused_before_anything_starts(given: Any, tmp_path: Path) -> None:
+    told = rf"^function: is of the type {type(given).__name__}, must be a function: give its arguments after it$"
+    with pytest.raises(SpecError, match=told):
+        pack_function(tmp_path, given, (), {}, "first")
+    with pytest.raises(SpecError, match=told):
+        howdah.map(given, [1])
+    if given is not None:
+        with pytest.raises(SpecError, match=told):
+            howdah.distributed(given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_function_with_a_variable_that_has_no_value_yet_is_refused_in_one_line(tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    def train() -> Any:
+        return lock, later
+
+    with pytest.raises(
+        SpecError, match=r"^function: cannot be sent: the function is a function, which cannot be p.*lock"
+    ):
+        pack_function(tmp_path, train, (), {}, "first")
+    later = 1

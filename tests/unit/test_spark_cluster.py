@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterator
@@ -36,21 +37,25 @@ class Stream:
     isStreaming = True  # noqa: N815 - Spark's name
 
     def __init__(self) -> None:
-        self.writeStream, self.is_active = self, False
+        self.writeStream, self.isActive = self, False
+        self.failure: Exception | None = None
 
     def foreachBatch(self, feed: Any) -> Stream:  # noqa: N802 - Spark's name
         self.feed = feed
         return self
 
     def start(self) -> Stream:
-        self.is_active = True
+        self.isActive = True
         return self
 
     def stop(self) -> None:
-        self.is_active = False
+        self.isActive = False
+
+    def exception(self) -> Exception | None:
+        return self.failure
 
     def awaitTermination(self, _timeout: float) -> bool:  # noqa: N802 - Spark's name
-        return not self.is_active
+        return not self.isActive
 
 
 def ended_cluster() -> Any:
@@ -63,15 +68,125 @@ def ended_cluster() -> Any:
     return cluster
 
 
+def test_a_job_goes_on_whose_notes_nobody_can_be_told(pyspark: Any, tmp_path: Path) -> None:
+    cluster, seen = ended_cluster(), []  # type: tuple[Any, list[Any]]
+
+    def say(_text: str) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    def follow(*_: Any) -> Iterator[Any]:
+        for count in (1, 2):
+            yield SimpleNamespace(notes=["a node is silent"] * count, outcome=None)
+            seen.append(cluster._problem)
+
+    cluster._say, cluster._client = say, SimpleNamespace(follow=follow)
+    cluster._follow(SimpleNamespace(stop=lambda: seen.append("stopped")), tmp_path / "directory")
+    assert seen == [None, None, "stopped"]
+    assert cluster._problem is None
+
+
+def test_tasks_may_appear_while_they_are_looked_at(pyspark: Any) -> None:
+    cluster, tasks = ended_cluster(), {}  # type: tuple[Any, dict[int, Any]]
+
+    def takes_part(_task: Any) -> bool:
+        tasks[len(tasks)] = SimpleNamespace(id=len(tasks), state=State.RUNNING)
+        return True
+
+    tasks[0] = SimpleNamespace(id=0, state=State.RUNNING)
+    cluster._view = SimpleNamespace(tasks=tasks, takes_part=takes_part)
+    assert cluster.is_running
+    assert len(cluster._tasks) > 1
+
+
+class FedCluster:
+    """A cluster of two tasks. Its gang is restarted in the calls whose numbers are given; it ends when a feed has ended
+    in which it was not."""
+
+    def __init__(self, restarted_in: set[int], rows: int = 8) -> None:
+        self.starts, self.outcome, self.did = {"worker:0": 1, "worker:1": 1}, None, []  # type: tuple[dict[str, int], Any, list[str]]
+        self._restarted_in, self._rows = restarted_in, rows
+
+    def await_programs(self) -> bool:
+        return self.outcome is None
+
+    def train(self, _data: Any) -> int:
+        self._do("pass")
+        return self._rows if len(self.did) < 20 else 0
+
+    def end_feed_of(self, _starts: Any) -> None:
+        if not self._do("end"):
+            self.outcome = Outcome(State.SUCCEEDED)
+
+    def _do(self, what: str) -> bool:
+        self.did.append(what)
+        is_restarted = len(self.did) in self._restarted_in
+        if is_restarted:
+            self.starts = {task: start + 1 for task, start in self.starts.items()}
+        return is_restarted
+
+
+@pytest.mark.parametrize(
+    ("restarted_in", "did"),
+    [
+        (set(), ["pass", "pass", "end"]),
+        ({1}, ["pass", "pass", "pass", "end"]),
+        ({2}, ["pass", "pass", "pass", "pass", "end"]),
+        ({3, 4}, ["pass", "pass", "end", "pass", "pass", "pass", "end"]),
+    ],
+)
+def test_a_function_that_begins_again_gets_all_data_again(pyspark: Any, restarted_in: set[int], did: list[str]) -> None:
+    from howdah.spark.distributor import Distributor
+
+    cluster: Any = FedCluster(restarted_in)
+    Distributor(2, epochs=2)._feed(cluster, None)  # type: ignore[arg-type]
+    assert cluster.did == did
+
+
+def test_data_comes_again_until_no_program_wants_more(pyspark: Any) -> None:
+    from howdah.spark.distributor import Distributor
+
+    for cluster, did in (
+        (FedCluster({21}), ["pass"] * 20 + ["end", "pass", "end"]),
+        (FedCluster(set(), 0), ["pass", "end"]),
+    ):
+        Distributor(2, epochs=None)._feed(cluster, None)  # type: ignore[arg-type]
+        assert cluster.did == did
+
+
+def test_the_end_of_the_feed_is_told_until_the_gang_is_restarted(pyspark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, told = ended_cluster(), []  # type: tuple[Any, list[tuple[str, int]]]
+    module = sys.modules[type(cluster).__module__]
+
+    def task(index: int) -> Any:
+        ids = TaskId("worker", index)
+        return SimpleNamespace(id=ids, tries=1, state=State.RUNNING, host=str(index), ports={module.FEED_PORT: 1})
+
+    tasks = [task(0), task(1)]
+
+    def end_feed(host: str, *_: Any) -> None:
+        told.append((host, tasks[int(host)].tries))
+        if told == [("0", 1), ("1", 1)]:
+            tasks[0].tries = 2  # one alone
+        if told[-1] == ("0", 2):
+            tasks[1].tries = 2
+
+    monkeypatch.setattr(module, "end_feed", end_feed)
+    view = SimpleNamespace(outcome=None, tasks=dict(enumerate(tasks)), takes_part=lambda _: True)
+    cluster._view = view
+    cluster.end_feed_of(cluster.starts)
+    assert told[:3] == [("0", 1), ("1", 1), ("0", 2)]
+    assert cluster.outcome is None
+
+
 def test_a_stream_ends_with_the_feed(pyspark: Any) -> None:
     cluster, stream = ended_cluster(), Stream()
     assert cluster.train(stream) is stream
-    assert stream.is_active
+    assert stream.isActive
     cluster.end_feed()
     deadline = time.monotonic() + 60
-    while stream.is_active and time.monotonic() < deadline:
+    while stream.isActive and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not stream.is_active
+    assert not stream.isActive
 
 
 def test_a_stream_ends_when_the_cluster_shuts_down(pyspark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +194,22 @@ def test_a_stream_ends_when_the_cluster_shuts_down(pyspark: Any, monkeypatch: py
     monkeypatch.setattr(cluster, "end_feed", lambda: None)
     cluster.train(stream)
     assert cluster.shutdown().state is State.SUCCEEDED
-    assert not stream.is_active
+    assert not stream.isActive
+
+
+def test_a_stream_that_has_failed_is_told_when_the_cluster_shuts_down(
+    pyspark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, streams = ended_cluster(), [Stream(), Stream(), Stream()]
+    monkeypatch.setattr(cluster, "end_feed", lambda: None)
+    for stream in streams:
+        cluster.train(stream)
+    streams[1].isActive, streams[1].failure = False, ValueError("row 7 is no number")
+    with pytest.raises(ValueError, match="row 7 is no number"):
+        cluster.shutdown()
+    assert not any(stream.isActive for stream in streams)
+    streams[1].failure = None
+    assert cluster.shutdown().state is State.SUCCEEDED
 
 
 @pytest.fixture
@@ -99,7 +229,7 @@ def test_a_stream_for_tensorflowonspark_is_returned_and_ends(tfcluster: Any, wai
     cluster.server = SimpleNamespace(done=False, stop=lambda: None)
     assert cluster.train(stream) is stream
     cluster.shutdown(stream if waits else None)
-    assert not stream.is_active
+    assert not stream.isActive
 
 
 def test_ports_are_those_of_executors(tfcluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +278,14 @@ class Job:
         self.failure, self.is_cancelled = failure, False
         self.outcome = Outcome(State.FAILED) if failure else None
 
+    @contextlib.contextmanager
+    def cancelled_by_interrupt(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
+
     def check(self) -> None:
         if self.failure:
             raise RuntimeError(self.failure)
@@ -186,6 +324,22 @@ def test_a_cluster_ends_with_what_it_waits_for(
     assert (job.is_cancelled, tfcluster.tf_status["error"]) == (is_cancelled, said)
 
 
+@pytest.mark.parametrize("waits_for", ["stream", "grace"])
+def test_an_interrupt_cancels_a_cluster_that_shuts_down(
+    tfcluster: Any, monkeypatch: pytest.MonkeyPatch, waits_for: str
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    cluster, job = tfcluster.TFCluster(), Job()
+    cluster.job, cluster.server = job, SimpleNamespace(done=False, stop=lambda: None)
+    query = SimpleNamespace(awaitTermination=interrupted) if waits_for == "stream" else None
+    monkeypatch.setattr(tfcluster, "time", SimpleNamespace(sleep=interrupted, monotonic=time.monotonic))
+    with pytest.raises(KeyboardInterrupt):
+        cluster.shutdown(query, grace_secs=10)
+    assert job.is_cancelled
+
+
 def test_a_session_of_spark_connect_is_refused_in_one_line(pyspark: Any) -> None:
     from howdah.spark.cluster import Cluster, context_of
 
@@ -196,6 +350,27 @@ def test_a_session_of_spark_connect_is_refused_in_one_line(pyspark: Any) -> None
         assert str(caught.value).startswith("spark: is a session of Spark Connect, ")
         assert "run the program by spark-submit" in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_function_is_refused_before_anything_starts(pyspark: Any) -> None:
+    pyspark.SparkContext = Context
+    from howdah.spark.cluster import Cluster
+
+    with pytest.raises(SpecError, match=r"^function: is of the type NoneType, must be a function"):
+        Cluster.run(Context(), None)  # type: ignore[arg-type]
+
+
+def test_a_number_of_epochs_that_trains_nothing_is_refused(tfcluster: Any) -> None:
+    from howdah.spark.distributor import Distributor
+
+    with pytest.raises(SpecError, match=r"^epochs: is -1, must be at least 0$"):
+        ended_cluster().train([1], epochs=-1)
+    with pytest.raises(SpecError, match=r"^epochs: is -1, must be at least 0$"):
+        Distributor(2, epochs=-1)
+    cluster = tfcluster.TFCluster()
+    cluster.input_mode, cluster.queues = tfcluster.InputMode.SPARK, ["input"]
+    with pytest.raises(AssertionError, match="num_epochs is -1, must be at least 0"):
+        cluster.train([1], num_epochs=-1)
 
 
 class Context:
@@ -228,6 +403,14 @@ def test_a_profile_is_one_of_the_configuration(
     ):
         with pytest.raises(SpecError, match="profile: is 'resaerch', known are research"):
             distributor.run(train)
+
+
+def test_named_arguments_of_a_program_are_refused(pyspark: Any) -> None:
+    """As pyspark's TorchDistributor does."""
+    from howdah.spark.distributor import TorchDistributor
+
+    with pytest.raises(ValueError, match="a program has no named arguments: lr, epochs"):
+        TorchDistributor(2, use_gpu=False).run(str(Path(__file__)), lr=0.1, epochs=3)
 
 
 def test_what_the_application_has_is_no_key(pyspark: Any) -> None:

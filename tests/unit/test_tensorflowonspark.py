@@ -51,6 +51,7 @@ def test_nodes_register_with_the_key_alone(monkeypatch: pytest.MonkeyPatch) -> N
         client.close()
     finally:
         server.stop()
+        server.stop()  # as in a program that shuts its cluster down twice
 
 
 def test_missing_nodes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

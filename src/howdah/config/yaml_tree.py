@@ -59,12 +59,27 @@ class Keys:
 Node = Text | Items | Keys
 
 
-def tree_of(value: object, origin: str, place: str = "") -> Node:
+def tree_of(value: object, origin: str, place: str = "", depth: int = 0) -> Node:
     """Return the tree of a value of Python, whose texts stay byte for byte.
 
     Raises:
-        SpecError: the value at `place`, or one in it, is of a type that a job file does not have.
+        SpecError: the value at `place`, or one in it, is of a type that a job file does not have, lies `depth` levels
+            deep, deeper than a job file's, or cannot be written as text.
     """
+    if depth > MAX_DEPTH:  # it may contain itself
+        raise SpecError([Mistake(_outer(place), f"is nested deeper than {MAX_DEPTH} levels", origin=origin)])
+    try:
+        return _tree_of(value, origin, place, depth)
+    except ValueError as error:  # an integer of more than 4,300 digits
+        problem = str(error).partition(";")[0]
+        raise SpecError([Mistake(place, f"cannot be written as text: {problem}", origin=origin)]) from error
+
+
+def _outer(place: str) -> str:
+    return ".".join(place.split(".")[:2])
+
+
+def _tree_of(value: object, origin: str, place: str, depth: int) -> Node:
     if value is None or isinstance(value, bool):
         return Text(json.dumps(value), origin)
     if isinstance(value, str):
@@ -77,9 +92,11 @@ def tree_of(value: object, origin: str, place: str = "") -> Node:
         return Text(path, origin, plain=False)
     if isinstance(value, Mapping):
         entries = ((str(name), inner) for name, inner in value.items())
-        return Keys({name: tree_of(inner, origin, child_place(place, name)) for name, inner in entries}, origin)
+        inside = {name: tree_of(inner, origin, child_place(place, name), depth + 1) for name, inner in entries}
+        return Keys(inside, origin)
     if isinstance(value, (list, tuple)):
-        return Items(tuple(tree_of(inner, origin, child_place(place, str(n))) for n, inner in enumerate(value)), origin)
+        items = (tree_of(inner, origin, child_place(place, str(n)), depth + 1) for n, inner in enumerate(value))
+        return Items(tuple(items), origin)
     problem = f"is {repr(value)[:60]}, must be text, a number, a boolean, a list or a mapping"
     raise SpecError([Mistake(place, problem, origin=origin)])
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from howdah.functions.function_job import FunctionCall, run_job
+from howdah.functions.packed_function import check_callable
 from howdah.functions.results import RemoteTraceback, kept_results
 from howdah.program.run_function import ALL_TASKS, FIRST_TASK, call_each
 
@@ -56,6 +57,7 @@ def map_items(
     other arguments are those of `run`. If one of them raises, the job fails; what the tasks that had ended returned is
     kept, and the error says how to load it.
     """
+    check_callable(function)
     given = list(items)
     if not given:
         return []
@@ -101,6 +103,9 @@ def distributed(*, on: str = "", profile: str = "", **keys: Any) -> Callable[[Ca
 
 def distributed(function: Callable[..., Any] | None = None, /, *, on: str = "", profile: str = "", **keys: Any) -> Any:
     """Give a function a method `distributed`, which calls it in a job as `run` does, with the same `keys`."""
+
+    if function is not None:
+        check_callable(function)
 
     def call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return run_job(FunctionCall(function, args, kwargs, FIRST_TASK), on, profile, keys)[0]

@@ -87,6 +87,7 @@ def run_job(call: FunctionCall, on: str, profile: str, keys: Mapping[str, Any]) 
         view, outcome = _run(prepare(job, Path.cwd(), flags, _tell, origins=_origins(keys, call, directory)))
     if outcome.state is not State.SUCCEEDED:
         raise results.failure(end_of_job(view.id, outcome), outcome, nodes_by_task(view))
+    results = results.of_tasks(view.takes_part)
     return results.read(len(results.tasks) if call.whose == ALL_TASKS else 1, call.join)
 
 
@@ -146,7 +147,7 @@ def _listed(keys: Mapping[str, Any], name: str) -> Sequence[Any]:
     value = keys.get(name)
     if isinstance(value, (str, os.PathLike)):
         raise SpecError.at(name, "is a text, must be a list")
-    if not isinstance(value, Iterable) and value is not None:
+    if value is not None and (not isinstance(value, Iterable) or isinstance(value, (Mapping, bytes))):
         raise SpecError.at(name, "must be a list")
     return () if value is None else tuple(value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import io
@@ -29,6 +30,17 @@ _NO_FILE = "<dynamic-code>"
 Named = Iterator[tuple[str, Any]]
 
 
+def check_callable(function: object) -> None:
+    """Do nothing if tasks can call this.
+
+    Raises:
+        SpecError: they can't.
+    """
+    if not callable(function):
+        kind = type(function).__qualname__
+        raise SpecError.at("function", f"is of the type {kind}, must be a function: give its arguments after it")
+
+
 def pack_function(
     directory: Path, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], results: str
 ) -> None:
@@ -36,8 +48,9 @@ def pack_function(
     beside the program. `results` says whose results are kept (`howdah.program.run_function`).
 
     Raises:
-        SpecError: it can't be pickled; the message names the variable.
+        SpecError: it can't be called, or not be pickled; the message names the variable.
     """
+    check_callable(function)
     content, sources = _dump((function, tuple(args), dict(kwargs)), function, args, kwargs)
     (directory / FUNCTION).write_bytes(content)
     about = {"python": list(sys.version_info[:2]), "results": results, "sources": sources}
@@ -124,8 +137,9 @@ def _values_inside(value: Any) -> Named:
     elif isinstance(value, dict):
         yield from _arguments((), value)
     elif inspect.isfunction(value):
-        used = inspect.getclosurevars(value)
-        yield from ((f"its variable {name!r}", each) for name, each in {**used.globals, **used.nonlocals}.items())
+        with contextlib.suppress(ValueError):  # one of its variables has no value yet
+            used = inspect.getclosurevars(value)
+            yield from ((f"its variable {name!r}", each) for name, each in {**used.globals, **used.nonlocals}.items())
 
 
 def _arguments(args: Sequence[Any], kwargs: Mapping[Any, Any]) -> Named:

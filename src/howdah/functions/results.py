@@ -8,6 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from howdah.client.engine_registry import settings_for
@@ -68,6 +69,10 @@ class Results:
     conf_dir: str
     """Hadoop's configuration directory."""
 
+    def of_tasks(self, takes_part: Callable[[TaskId], bool]) -> Results:
+        """Return the same for the tasks that take part in the job's end: an elastic gang may have shrunk."""
+        return replace(self, tasks=tuple(filter(takes_part, self.tasks)))
+
     def prepare(self) -> None:
         """Make the directory around them, which only this user may read, and remove what nobody has read there."""
         files = filesystem(self.place, self.conf_dir)
@@ -87,18 +92,16 @@ class Results:
         found = []
         for task in self.tasks[:count]:
             uri = uris.join(self.place, task.slug, RESULT)
-            if not files.exists(uri):
-                ended = f"{task} returned nothing: its program ended before the function did"
-                raise JobFailed(f"{ended}; what others returned stays in {self.place}")
             try:
-                found.append(_load(files.read_bytes(uri)))
-            except StagingError:
+                content = files.read_bytes(uri) if files.exists(uri) else None
+            except HowdahError as error:
+                text = f"{error}; {_stays('the tasks', self.place)}"
+                error.args = (text, *error.args[1:])
                 raise
-            except Exception as error:
-                kind = type(error).__name__
-                raise StagingError(
-                    f"what {task} returned can't be read here, and stays in {uri}: {kind}: {error}"
-                ) from error
+            if content is None:
+                ended = f"{task} returned nothing: its program ended before the function did"
+                raise JobFailed(f"{ended}; {_stays('others', self.place)}")
+            found.append(_load_result(content, uri, str(task)))
         joined = join(found)
         self.remove()
         return joined
@@ -139,7 +142,7 @@ class Results:
         if not count:
             return found, ""
         of = "1 task" if count == 1 else f"{count} tasks"
-        return found, f"what {of} returned stays for a week: howdah.kept_results({place!r}) loads it"
+        return found, _stays(of, place)
 
     def remove(self) -> None:
         """Remove the files. What can't be removed stays."""
@@ -160,7 +163,20 @@ def kept_results(place: str, profile: str = "") -> dict[str, Any]:
     files = filesystem(place, settings_for({"profile": profile})["hadoop_conf_dir"])
     found = sorted(uri for uri in _kept_files(files, place) if uris.name(uri) == RESULT)
     names = {uri: uris.name(uris.parent(uri)).rpartition("-") for uri in found}
-    return {f"{role}:{index}": _load(files.read_bytes(uri)) for uri, (role, _, index) in names.items()}
+    tasks = {uri: f"{role}:{index}" for uri, (role, _, index) in names.items()}
+    return {task: _load_result(files.read_bytes(uri), uri, task) for uri, task in tasks.items()}
+
+
+def _stays(whose: str, place: str) -> str:
+    return f"what {whose} returned stays for a week: howdah.kept_results({place!r}) loads it"
+
+
+def _load_result(content: bytes, uri: str, task: str) -> Any:
+    try:
+        return _load(content)
+    except Exception as error:
+        kind = type(error).__name__
+        raise StagingError(f"what {task} returned can't be read here, and stays in {uri}: {kind}: {error}") from error
 
 
 def _kept_files(files: FileSystem, place: str) -> set[str]:

@@ -45,7 +45,9 @@ def call_packed(directory: Path) -> None:
             function, args, kwargs = pickle.load(file)  # noqa: S301 - written by the user who has submitted the job
         value = _call(function, args, kwargs)
         if about["results"] == ALL_TASKS or _is_first_task():
-            (results / RESULT).write_bytes(_packed(value))
+            part = results / f"{RESULT}.part"  # a task that is stopped while it writes has no result
+            part.write_bytes(_packed(value))
+            part.replace(results / RESULT)
     except Exception as error:
         (results / ERROR).write_bytes(_packed_error(error))
         raise

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyspark import SparkContext, cloudpickle
+from pyspark import SparkContext
 
 from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
@@ -26,33 +26,25 @@ from howdah.client.submission import submit
 from howdah.client.submit import prepare
 from howdah.engines import Engine
 from howdah.engines.spark.driver import DriverServer
-from howdah.engines.spark.properties import DYNAMIC
 from howdah.errors import HowdahError, SpecError
 from howdah.frameworks.group import HOLD_NO_DATA
+from howdah.functions.packed_function import check_callable
 from howdah.functions.results import nodes_by_task
 from howdah.jupyter.live_table import LiveTable, in_notebook
+from howdah.spark.application_job import Function, for_spark, function_job, with_command
 from howdah.spark.feed_messages import FeedError
-from howdah.spark.feeding import SparkFeeder
+from howdah.spark.feeding import SparkFeeder, check_epochs, have_begun_again
 from howdah.spark.feeding_task import Programs, end_feed
 from howdah.spark.node_context import FEED_PORT
-from howdah.spec import Environment, JobReport, JobSpec, Outcome, Resources, Role, State
+from howdah.spec import JobReport, JobSpec, Outcome, Role, State, TaskId
 from howdah.spec.message import message
 from howdah.spec.view import JobView
 
 _LOG = logging.getLogger("howdah")
 START_LIMIT_S = 600.0
 """How long a cluster may take until all of its programs run, unless `run` is told otherwise."""
-FUNCTION_FILE = "function.pickle"
 POLL_S = 0.2
 END_FEED_S = 10.0
-_PASSED_ON = (
-    DYNAMIC,
-    "spark.speculation",
-    "spark.task.cpus",
-    "spark.task.resource.gpu.amount",
-    "spark.executor.memory",
-)
-Function = Callable[..., Any]
 
 
 class ClusterError(HowdahError):
@@ -124,6 +116,8 @@ class Cluster:
             SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
         """
         context = context_of(spark)
+        if not isinstance(job, JobSpec):
+            check_callable(job)
         flags = flags_of(context, profile)
         settings = settings_for(flags)
         directory = Path(tempfile.mkdtemp(prefix="howdah-spark-"))
@@ -139,11 +133,11 @@ class Cluster:
             spec = replace(spec, framework=framework if spec.framework == "generic" else spec.framework, **fields)
             spec = replace(spec, name=name or getattr(job, "__name__", spec.name))
             if not isinstance(job, JobSpec):
-                spec = _with_command(spec, context)
+                spec = with_command(spec, context)
             names = [role for role in spec.roles if role not in HOLD_NO_DATA] if fed is None else fed
             if spec.engines.get("spark"):
                 _LOG.warning(message("the application runs already: engines.spark of the job does not count"))
-            made = _for_spark(context, spec, names, beside_driver, socket)
+            made = for_spark(context, spec, names, beside_driver, socket)
             engine = engine_for(settings)
             job_id = submit(prepare(made, Path(base_directory), flags, _LOG.warning), _LOG.warning)
         except BaseException:
@@ -179,10 +173,12 @@ class Cluster:
                     self._view = view
                     new, self._notes = view.notes[self._notes :], len(view.notes)
                     self._changed.notify_all()
-                for note in new:
-                    self._say(f"{self.job_id}: {note}")
-                if self._table is not None:
-                    self._table.show(view, self._link)
+                # A terminal that is closed, or a `say` that fails, is no reason to end the job.
+                with contextlib.suppress(Exception):
+                    for note in new:
+                        self._say(f"{self.job_id}: {note}")
+                    if self._table is not None:
+                        self._table.show(view, self._link)
         except Exception as problem:  # whoever waits has to know
             with self._changed:
                 self._problem = problem
@@ -230,7 +226,13 @@ class Cluster:
 
     @property
     def _tasks(self) -> list[Any]:
-        return [task for task in self._view.tasks.values() if self._view.takes_part(task.id)] if self._view else []
+        # Of a copy: the thread that follows the job may add tasks just now.
+        tasks = list(self._view.tasks.values()) if self._view is not None else []
+        return [task for task in tasks if self._view is not None and self._view.takes_part(task.id)]
+
+    def takes_part(self, task: TaskId) -> bool:
+        """Return whether the task is one of the job's tasks now: an elastic gang may have shrunk."""
+        return self._view is None or self._view.takes_part(task)
 
     def task(self, role: str, index: int) -> Any:
         """Return the view of a task."""
@@ -265,8 +267,18 @@ class Cluster:
     def _feeder(self, silence_s: float | None, queue: str) -> SparkFeeder:
         if not self._fed:
             raise SpecError.at("fed", "no role of this cluster is fed")
-        programs = self.programs.of_queue(queue, silence_s)
-        return SparkFeeder(self._context, programs, self.job_id, self._goes_on, self._take_data)
+
+        def programs() -> Programs:
+            return self.programs.of_queue(queue, silence_s)
+
+        return SparkFeeder(
+            self._context, programs, self.job_id, self._goes_on, self.await_programs, lambda: self.starts
+        )
+
+    @property
+    def starts(self) -> dict[Any, int]:
+        """Return how often the program of each task that is fed was started."""
+        return {task.id: task.tries for task in self._fed_tasks}
 
     @property
     def _fed_tasks(self) -> list[Any]:
@@ -277,8 +289,8 @@ class Cluster:
         self.check()
         return self.outcome is None
 
-    def _take_data(self) -> bool:
-        """Return whether the programs take data, after they were restarted; raise what ended the job."""
+    def await_programs(self) -> bool:
+        """Return whether the job goes on, when no program of it is being restarted; raise what ended it."""
         deadline = time.monotonic() + START_LIMIT_S
         while self.outcome is None and not self.is_running and time.monotonic() < deadline:
             with self._changed:
@@ -294,15 +306,18 @@ class Cluster:
         `queue` is the name of the feed, for programs with several.
 
         Raises:
-            ClusterError: the job has failed. What Spark raises, if the data cannot be read.
+            ClusterError: the job has failed.
+            FeedError: a program takes nothing for so long, or none can be reached.
+            Exception: what Spark raises, if the data cannot be read.
         """
+        check_epochs(epochs)
         feeder = self._feeder(silence_s, queue)
         if getattr(data, "isStreaming", False):
             return self.feed_stream(data, feeder.train)
         if hasattr(data, "foreachRDD"):
             data.foreachRDD(lambda rdd: feeder.train(rdd) and None)
             return None
-        with self._cancelled_by_interrupt():
+        with self.cancelled_by_interrupt():
             return sum(feeder.train(data) for _ in range(epochs))
 
     def feed_stream(self, frame: Any, feed: Callable[[Any], Any]) -> Any:
@@ -317,6 +332,14 @@ class Cluster:
             with contextlib.suppress(Exception):  # Spark itself may have ended; why a query failed, the query tells
                 query.stop()  # returns when the batch that is on its way has come
 
+    def _stream_failures(self) -> list[Exception]:
+        """Return what queries have failed with that have ended by themselves."""
+        found = []
+        for query in self._streams:
+            with contextlib.suppress(Exception):  # Spark itself may have ended
+                found += [] if query.isActive else [query.exception()]
+        return list(filter(None, found))
+
     def inference(self, data: Any, schema: str = "", *, silence_s: float | None = None, queue: str = "") -> Any:
         """Return the programs' results, one for each row, in the order of the rows of a partition: an RDD for an RDD,
         and for a DataFrame one with the columns of `schema` ("prediction long"). Nothing is read before Spark needs
@@ -330,15 +353,30 @@ class Cluster:
 
     def _end_feeds(self) -> None:
         self._stop_streams()
-        told = set()
+        told = set[tuple[Any, int]]()
         while self.outcome is None and self._problem is None:
-            for task in self._fed_tasks:
-                run = (task.id, task.tries)
-                if task.state is State.RUNNING and run not in told:
-                    with contextlib.suppress(OSError, FeedError):  # it does not listen yet, or has ended
-                        end_feed(task.host, task.ports[FEED_PORT], self._programs.key, END_FEED_S)
-                        told.add(run)
+            self._tell_end(told)
             time.sleep(POLL_S)
+
+    def end_feed_of(self, starts: Mapping[Any, int]) -> None:
+        """Tell programs that no more data will come; return when the job has ended, or all of them were started again.
+
+        Raises:
+            ClusterError: the job has failed.
+        """
+        told = set[tuple[Any, int]]()
+        while self._goes_on() and not have_begun_again(starts, self.starts):
+            self._tell_end(told)
+            with self._changed:
+                self._changed.wait(POLL_S)
+
+    def _tell_end(self, told: set[tuple[Any, int]]) -> None:
+        for task in self._fed_tasks:
+            run = (task.id, task.tries)
+            if task.state is State.RUNNING and run not in told:
+                with contextlib.suppress(OSError, FeedError):  # it does not listen yet, or has ended
+                    end_feed(task.host, task.ports[FEED_PORT], self._programs.key, END_FEED_S)
+                    told.add(run)
 
     # The end
 
@@ -350,7 +388,7 @@ class Cluster:
             TimeoutError: it goes on after `timeout_s` seconds.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        with self._cancelled_by_interrupt():
+        with self.cancelled_by_interrupt():
             while self.outcome is None:
                 self.check()
                 if deadline is not None and time.monotonic() > deadline:
@@ -365,7 +403,9 @@ class Cluster:
 
         Raises:
             ClusterError: it has failed. TimeoutError: it was cancelled.
+            Exception: what a streaming DataFrame has ended with that fed it: the programs did not get all data.
         """
+        failures = self._stream_failures()
         self.end_feed()
         try:
             outcome = self.wait(timeout_s)
@@ -373,6 +413,8 @@ class Cluster:
             self._cancel_quietly()
             raise
         self._stop_streams()  # of programs that wanted no more
+        if failures:
+            raise failures[0]
         return outcome
 
     def cancel(self) -> None:
@@ -380,7 +422,7 @@ class Cluster:
         self._client.cancel(self.job_id)
 
     @contextlib.contextmanager
-    def _cancelled_by_interrupt(self) -> Iterator[None]:
+    def cancelled_by_interrupt(self) -> Iterator[None]:
         """Cancel the job if the user interrupts what the block does (Ctrl-C, or a notebook's stop button)."""
         try:
             yield
@@ -415,50 +457,3 @@ def flags_of(context: SparkContext, profile: str) -> dict[str, str]:
     master, by the driver's own address."""
     address = context.getConf().get("spark.driver.host") or ""
     return {"engine": "spark", "profile": profile, "spark.master": context.master, "spark.address": address}
-
-
-def function_job(
-    context: SparkContext,
-    function: Function,
-    arguments: Sequence[Any],
-    roles: Mapping[str, int | Role] | int,
-    programs: Programs,
-    directory: Path,
-) -> JobSpec:
-    """Return the job that calls a function on each node; the function is written into `directory`."""
-    content = (programs.cluster, programs.key, function, tuple(arguments))
-    (directory / FUNCTION_FILE).write_bytes(cloudpickle.dumps(content))
-    wanted = {"worker": roles} if isinstance(roles, int) else roles
-    plain = Role(resources=Resources(vcores=int(context.getConf().get("spark.task.cpus", "1"))))
-    made = {name: role if isinstance(role, Role) else replace(plain, replicas=role) for name, role in wanted.items()}
-    return JobSpec(made, files=(str(directory / FUNCTION_FILE),))
-
-
-def _with_command(job: JobSpec, context: SparkContext) -> JobSpec:
-    """Return the job with the command that calls the function: by the Python of the job's environment, else by that of
-    Spark's own workers."""
-    python = "python" if job.environment != Environment() else context.pythonExec
-    command = (python, "-m", "howdah.spark.run_function", FUNCTION_FILE)
-    return replace(job, roles={name: replace(role, command=command) for name, role in job.roles.items()})
-
-
-def _for_spark(
-    context: SparkContext, job: JobSpec, fed: Sequence[str], beside_driver: Sequence[str], socket: Path
-) -> JobSpec:
-    """Return the job as it runs in this application."""
-    conf = context.getConf()
-    properties = (f"{name}={conf.get(name)}" for name in _PASSED_ON if conf.get(name) is not None)
-    options: dict[str, str | tuple[str, ...]] = {
-        "driver_socket": str(socket),
-        "feeding": tuple(fed),
-        "beside_driver": tuple(beside_driver),
-        "conf": (f"{DYNAMIC}=false", *properties),
-    }
-    roles = {
-        name: replace(role, ports=(*role.ports, FEED_PORT)) if name in fed else role for name, role in job.roles.items()
-    }
-    links = {"Spark": context.uiWebUrl} if context.uiWebUrl else {}
-    labels = {"spark.application": context.applicationId, **job.labels}
-    return replace(
-        job, roles=roles, links={**links, **job.links}, labels=labels, engines={**job.engines, "spark": options}
-    )

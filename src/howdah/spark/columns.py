@@ -4,7 +4,7 @@ allows it."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -77,15 +77,36 @@ def _to_batch(rows: list[Any]) -> pyarrow.RecordBatch:
     first = rows[0]
     if isinstance(first, Mapping):
         kind, names = "dict", list(first)
-        columns: Iterable[Any] = ([row.get(name) for row in rows] for name in names)
+        _check_columns(rows, Mapping, frozenset)
+        columns: Iterable[Any] = ([row[name] for row in rows] for name in names)
     elif isinstance(first, tuple | list):
         kind = "list" if isinstance(first, list) else "tuple"
+        _check_columns(rows, tuple | list, _names_of_row if hasattr(first, "__fields__") else len)
         names = list(getattr(first, "__fields__", map(str, range(len(first)))))  # Spark's Row has names
         columns = zip(*rows, strict=True)
     else:
         kind, names, columns = "array" if isinstance(first, numpy.ndarray) else "value", [VALUE], [rows]
     arrays = [_to_column(values) for values in columns]
     return pyarrow.RecordBatch.from_arrays(arrays, names, metadata={ROWS: kind.encode()})
+
+
+def _check_columns(rows: list[Any], kind: Any, columns_of: Callable[[Any], Any]) -> None:
+    """Do nothing if rows are of this kind and have the same columns, and more than none.
+
+    Raises:
+        ValueError: they have not: values would be lost, or get into other columns.
+    """
+    if not rows[0]:
+        raise ValueError("rows must have at least one column")
+    if all(issubclass(each, kind) for each in set(map(type, rows))) and len(set(map(columns_of, rows))) == 1:
+        return
+    wanted = columns_of(rows[0])
+    wrong = next(row for row in rows if not isinstance(row, kind) or columns_of(row) != wanted)
+    raise ValueError(f"rows must have the same columns as the first one, {rows[0]!r:.100}: {wrong!r:.100} has not")
+
+
+def _names_of_row(row: Any) -> tuple[str, ...]:
+    return tuple(getattr(row, "__fields__", ()))
 
 
 def _to_column(values: Iterable[Any]) -> pyarrow.Array:

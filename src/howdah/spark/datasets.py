@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy
 import pyarrow
 
 from howdah.spark.columns import to_numpy
-from howdah.spark.feed import DataFeed
+from howdah.spark.feed import DataFeed, check_batch_size
 
 Columns = dict[str, Any]
 
@@ -17,6 +18,7 @@ Columns = dict[str, Any]
 def column_batches(feed: DataFeed, rows: int, shuffle_rows: int = 0, seed: int = 0) -> Iterator[Columns]:
     """Yield batches of up to `rows` rows as NumPy arrays by column. With `shuffle_rows` they are drawn at random from
     about so many rows that have come; the same `seed` draws in the same way."""
+    check_batch_size(rows)
     if not shuffle_rows:
         yield from feed.batches(rows)
         return
@@ -78,9 +80,11 @@ def tf_dataset(
         dtype = tensorflow.string if array.dtype == object else tensorflow.as_dtype(array.dtype)
         return tensorflow.TensorSpec((None, *array.shape[1:]), dtype)
 
+    every = chain([first], batches)
+
     def generate() -> Iterator[Any]:
-        yield first
-        yield from batches
+        # Each batch comes once: who goes through the data set again gets what has come since.
+        yield from every
 
     return tensorflow.data.Dataset.from_generator(
         generate, output_signature=tensorflow.nest.map_structure(signature, first)

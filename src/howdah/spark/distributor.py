@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import tempfile
@@ -23,6 +24,7 @@ from howdah.functions.packed_function import pack_function
 from howdah.functions.results import Results, new_place, tasks_by_rank
 from howdah.program.run_function import ALL_TASKS, FIRST_TASK
 from howdah.spark.cluster import Cluster, ClusterError, context_of, flags_of
+from howdah.spark.feeding import check_epochs, have_begun_again
 from howdah.spark.partition_data import call_with_data
 from howdah.spec import JobSpec, Output, Role
 from howdah.wire.program_protocol import FUNCTION_RESULTS
@@ -62,6 +64,8 @@ class Distributor:
             raise ValueError(f"num_processes is {num_processes}, must be at least 1")
         if roles and local_mode:
             raise ValueError("roles are for Spark's executors: local_mode=False")
+        if epochs is not None:
+            check_epochs(epochs)
         if local_mode and "conf" in keys:
             raise SpecError.at("conf", "means nothing beside the driver (local_mode=True)")
         for key, given_by in _GIVEN:
@@ -78,8 +82,11 @@ class Distributor:
         Raises:
             Exception: what the function has raised first, in whichever task; RemoteTraceback is its cause.
             ClusterError, JobFailed: the job has ended without it.
+            ValueError: a program is to have named arguments.
         """
         if isinstance(train_object, str):
+            if kwargs:
+                raise ValueError(f"a program has no named arguments: {', '.join(kwargs)}")
             return self._run_program(Path(train_object), tuple(map(str, args)))
         return self._call(train_object, args, kwargs, FIRST_TASK)[0]
 
@@ -139,14 +146,22 @@ class Distributor:
                 problem = error
         if problem is not None:
             raise problem if problem.outcome is None else results.failure(problem, problem.outcome, problem.nodes)
+        results = results.of_tasks(cluster.takes_part)
         return results.read(len(results.tasks) if whose == ALL_TASKS else 1)
 
     def _feed(self, cluster: Cluster, data: DataFrame) -> None:
-        if self._epochs is not None:
-            cluster.train(data, self._epochs)
-            return
-        while cluster.outcome is None and cluster.train(data):
-            continue
+        """Bring the data, and return when the job has ended. Where all tasks are started again, the function begins
+        anew, and so does its data: the rest alone would make another model, and say nothing of it."""
+        while cluster.await_programs():
+            starts = cluster.starts
+            passes = itertools.repeat(0) if self._epochs is None else range(self._epochs)
+            for _ in passes:
+                rows = cluster.train(data)
+                has_ended = cluster.outcome is not None or (self._epochs is None and not rows)
+                if has_ended or have_begun_again(starts, cluster.starts):
+                    break
+            if not have_begun_again(starts, cluster.starts):
+                cluster.end_feed_of(starts)
 
     def _context(self) -> SparkContext:
         found = self._session or SparkSession.getActiveSession()

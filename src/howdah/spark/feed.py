@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow
@@ -23,7 +23,18 @@ BUFFER_BYTES = 64 << 20
 FIRST_BYTES = 1 << 20
 """How large a partition is taken to be as long as no whole one has come."""
 HANDSHAKE_S, END_LIMIT_S = 10.0, 5.0
+ACCEPT_AGAIN_S = 0.1
 _BACKLOG = 128
+
+
+def check_batch_size(rows: int) -> None:
+    """Do nothing if a batch may have so many rows.
+
+    Raises:
+        ValueError: it may not.
+    """
+    if rows < 1:
+        raise ValueError(f"a batch of {rows} rows is asked for, must be at least 1")
 
 
 class PartitionHeader(NamedTuple):
@@ -56,25 +67,36 @@ class DataFeed:
     """The data that Spark brings to this program. It is a context manager.
 
     It listens on a Unix socket of this `name` in the abstract namespace, and on `port` of `host` (0: on no port).
-    Whoever connects must know `key`. What has come and was not handed out takes about `buffer_bytes` at most.
+    Whoever connects must know `key`. What has come and was not handed out takes about `buffer_bytes` at most; with 0 it
+    takes no data before `take_data`, and only hears that the feed is over. `on_end` is called then.
     """
 
-    def __init__(self, name: str, key: bytes, host: str = "", port: int = 0, buffer_bytes: int = BUFFER_BYTES) -> None:
-        self._key, self._limit = key, buffer_bytes
+    def __init__(
+        self,
+        name: str,
+        key: bytes,
+        host: str = "",
+        port: int = 0,
+        buffer_bytes: int = BUFFER_BYTES,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._name, self._key, self._limit, self._on_end = name, key, 0, on_end
         self._changed = threading.Condition()
         self._batches: deque[tuple[_Partition, Any]] = deque()
         self._bytes = self._whole_bytes = self._whole_count = 0
         self._awaited: deque[tuple[_Partition, int]] = deque()  # rows whose results are to come, in order
-        self._is_over = self._is_stopped = False
+        self._is_over = self._is_stopped = self._is_closed = False
         self._partitions: set[_Partition] = set()
         self._threads: list[threading.Thread] = []
-        self._servers = [socket.socket(socket.AF_UNIX)]
-        self._servers[0].bind(f"\0{name}")
-        self._servers[0].listen(_BACKLOG)
+        self._servers: list[socket.socket] = []
+        if buffer_bytes:
+            self.take_data(buffer_bytes)
         if port:
-            self._servers.append(socket.create_server((host, port), backlog=_BACKLOG))
-        for server in self._servers:
-            threading.Thread(target=self._accept_connections, args=(server,), daemon=True).start()
+            self._listen(socket.create_server((host, port), backlog=_BACKLOG))
+
+    def _listen(self, server: socket.socket) -> None:
+        self._servers.append(server)
+        threading.Thread(target=self._accept_connections, args=(server,), daemon=True).start()
 
     def __enter__(self) -> DataFeed:
         return self
@@ -82,8 +104,28 @@ class DataFeed:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def takes_data(self) -> bool:
+        """Return whether it has a buffer."""
+        return self._limit > 0
+
+    def take_data(self, buffer_bytes: int) -> None:
+        """Take about so many bytes at most that were not handed out; tasks of this node find the program now."""
+        self._limit = buffer_bytes
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(f"\0{self._name}")
+        server.listen(_BACKLOG)
+        self._listen(server)
+
+    def end(self) -> None:
+        """Expect no more data: what has come is handed out."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+
     def close(self) -> None:
         """Want no more data, and listen no more."""
+        self._is_closed = True
         self.terminate()
         for server in self._servers:
             with contextlib.suppress(OSError):
@@ -111,17 +153,25 @@ class DataFeed:
         return {} if table is None else {name: to_numpy(table.column(name)) for name in table.column_names}
 
     def next_table(self, rows: int, timeout_s: float | None = None) -> pyarrow.Table | None:
-        """Return the same as an Arrow table; None when there will be no more."""
-        found: list[pyarrow.RecordBatch] = []
-        missing, last = rows, None
+        """Return the same as an Arrow table; None when there will be no more.
+
+        Raises:
+            ValueError: `rows` is less than 1, which would look like the end.
+        """
+        check_batch_size(rows)
+        found: list[tuple[_Partition, pyarrow.RecordBatch]] = []
+        missing = rows
         while missing > 0:
-            taken = self._take_rows(missing, timeout_s, found, last)
+            try:
+                taken = self._take_rows(missing, timeout_s, found)
+            except BaseException:  # an interrupt, too
+                self._put_back(found)
+                raise
             if taken is None:
                 break
-            last, batch = taken
-            found.append(batch)
-            missing -= batch.num_rows
-        return pyarrow.Table.from_batches(found) if found else None
+            found.append(taken)
+            missing -= taken[1].num_rows
+        return pyarrow.Table.from_batches([batch for _, batch in found]) if found else None
 
     def next_rows(self, rows: int, timeout_s: float | None = None) -> list[Any]:
         """Return the same as Python objects, one for each row: as they are in an RDD, tuples for a DataFrame."""
@@ -176,10 +226,11 @@ class DataFeed:
     # Connections
 
     def _take_rows(
-        self, rows: int, timeout_s: float | None, found: list[pyarrow.RecordBatch], last: _Partition | None
+        self, rows: int, timeout_s: float | None, found: Sequence[tuple[_Partition, pyarrow.RecordBatch]]
     ) -> tuple[_Partition, pyarrow.RecordBatch] | None:
-        """Return up to `rows` rows; None if there will be no more, or `last` was the end of a partition that waits for
-        its results."""
+        """Return up to `rows` rows; None if there will be no more, or the last ones of `found` were the end of a
+        partition that waits for its results."""
+        last = found[-1][0] if found else None
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         with self._changed:
             while not self._batches or (last is not None and last.awaits_results):
@@ -190,8 +241,10 @@ class DataFeed:
                     raise TimeoutError(f"no data from Spark for {timeout_s:g} s")
                 self._changed.wait(left)
             partition, batch = self._batches[0]
-            if found and batch.schema != found[0].schema:
-                raise FeedError(f"partition {partition.header.partition} has other columns: {batch.schema.names}")
+            both = (batch.schema, found[0][1].schema) if found else (batch.schema,) * 2
+            if both[0] != both[1]:
+                given, wanted = (", ".join(f"{each.name}: {each.type}" for each in schema) for schema in both)
+                raise FeedError(f"partition {partition.header.partition} has other columns: {given}, not {wanted}")
             self._batches.popleft()
             piece = batch.slice(0, rows)
             self._bytes -= piece.nbytes
@@ -204,12 +257,25 @@ class DataFeed:
         self._tell_taken(partition)
         return partition, piece
 
+    def _put_back(self, found: Sequence[tuple[_Partition, pyarrow.RecordBatch]]) -> None:
+        """Let rows be the next ones again that were taken, and that nobody gets."""
+        with self._changed:
+            for partition, batch in reversed([] if self._is_stopped else found):
+                self._batches.appendleft((partition, batch))
+                self._bytes += batch.nbytes
+                partition.taken -= batch.num_rows
+                if partition.header.kind == INFER:
+                    self._awaited.pop()
+
     def _accept_connections(self, server: socket.socket) -> None:
         while True:
             try:
                 connection, _ = server.accept()
             except OSError:
-                return
+                if self._is_closed:
+                    return
+                time.sleep(ACCEPT_AGAIN_S)  # this process has too many files open, or the other side has gone
+                continue
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
             with self._changed:  # whoever sees a thread can join it
                 thread.start()
@@ -223,13 +289,14 @@ class DataFeed:
             stream: Any = connection.makefile("rb", 1 << 20)
             header = PartitionHeader(**hear(stream))
             connection.settimeout(None)
+            if header.kind != END and not self.takes_data:
+                return
             if header.kind == LOAD:
                 say(connection, bytes=FULL if self._is_stopped else self._load())
                 return
             if header.kind == END:
-                with self._changed:
-                    self._is_over = True
-                    self._changed.notify_all()
+                self.end()
+                self._on_end()
                 say(connection, taken=0)
                 return
             self._serve_partition(_Partition(connection, header), stream)
@@ -275,11 +342,13 @@ class DataFeed:
             return self._bytes + sum(coming)
 
     def _answer(self, partition: _Partition, results: pyarrow.RecordBatch) -> None:
-        if partition.writer is None:
-            partition.file = partition.connection.makefile("wb", 1 << 20)
-            partition.writer = pyarrow.ipc.new_stream(partition.file, results.schema)
-            partition.schema = results.schema
-        partition.writer.write_batch(results.cast(partition.schema))
+        partition.schema = partition.schema or results.schema
+        results = results.cast(partition.schema)
+        with contextlib.suppress(OSError):  # the task has gone: Spark has killed it, or wanted no more results
+            if partition.writer is None:
+                partition.file = partition.connection.makefile("wb", 1 << 20)
+                partition.writer = pyarrow.ipc.new_stream(partition.file, partition.schema)
+            partition.writer.write_batch(results)
         partition.answered += results.num_rows
         self._tell_taken(partition)
 

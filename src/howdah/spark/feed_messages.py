@@ -37,6 +37,10 @@ class FeedError(Exception):
     """The other side has died, or is none of this cluster."""
 
 
+class SilentProgram(FeedError):
+    """The program runs, and has taken no data, or given no results, for as long as it may."""
+
+
 def socket_name(cluster: str, task: str) -> str:
     """Return the name of the Unix socket at which a task's program listens, without the zero byte before it."""
     return f"howdah-feed/{cluster}/{task}"

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark import InheritableThread, SparkContext, cloudpickle
 
+from howdah.errors import SpecError
 from howdah.spark import columns, feed_messages, feeding_task, partition_functions
+from howdah.spark.feed_messages import FeedError
 from howdah.spark.feeding_task import Programs
 from howdah.spark.partition_functions import ROWS_SCHEMA, List
 
 POLL_S = 0.2
-MAX_TRIES = 10
-"""How often partitions are fed again because programs were restarted."""
+MAX_TRIES = 40
+"""How often partitions are fed again because programs were restarted, or do not listen yet: each time they are waited
+for, 20 s, as they import their framework and make their model."""
+RETRY_S = 1.0
 _numbers = itertools.count(1)
 
 
@@ -25,46 +29,90 @@ def carry_modules() -> None:
         cloudpickle.register_pickle_by_value(module)
 
 
+def check_epochs(epochs: int) -> None:
+    """Do nothing if data can come so often.
+
+    Raises:
+        SpecError: the number is negative, so that nothing would be trained.
+    """
+    if epochs < 0:
+        raise SpecError.at("epochs", f"is {epochs}, must be at least 0")
+
+
+def have_begun_again(before: Mapping[Any, int], now: Mapping[Any, int]) -> bool:
+    """Return whether all tasks have another start of their program than before: their gang was restarted."""
+    return bool(before) and all(now.get(task) != start for task, start in before.items())
+
+
 class SparkFeeder:
-    """Feeds the programs of one cluster. `goes_on` returns whether its job does, and `take_data` whether the programs
-    take data, after it has waited while they restart; both raise what has failed."""
+    """Feeds the programs of one cluster: `programs` returns where they listen, and `runs` which start of each this is.
+    `goes_on` returns whether the job does, and `take_data` whether the programs take data, after it has waited while
+    they restart; both raise what has failed. `retry_s` is how many seconds after a program was lost it is tried again:
+    the driver has heard by then."""
 
     def __init__(
         self,
         context: SparkContext,
-        programs: Programs,
+        programs: Callable[[], Programs],
         job_id: str,
         goes_on: Callable[[], bool],
         take_data: Callable[[], bool],
+        runs: Callable[[], object],
+        retry_s: float = RETRY_S,
     ) -> None:
         self._context, self._programs, self._job_id = context, programs, job_id
-        self._goes_on, self._take_data = goes_on, take_data
+        self._goes_on, self._take_data, self._runs, self._retry_s = goes_on, take_data, runs, retry_s
         carry_modules()
 
     def train(self, data: Any) -> int:
         """Bring all partitions to the programs, those again whose program was restarted; return how many rows were
-        taken."""
-        done: Any = self._context.accumulator([], List())
-        if hasattr(data, "mapInArrow"):
-            fed = data.mapInArrow(partition_functions.train_arrow(self._programs, done), ROWS_SCHEMA).rdd
-        else:
-            fed = data.mapPartitionsWithIndex(partition_functions.train_rdd(self._programs, done))
-        rows, every = 0, list(range(fed.getNumPartitions()))
+        taken.
+
+        Raises:
+            FeedError: a program runs and takes no data, or none is reached in many tries. What Spark raises, if it
+                cannot read the data.
+        """
+        reports: Any = self._context.accumulator([], List())
+        try:
+            self._feed_partitions(data, reports)
+            return sum(_taken(reports.value).values())
+        finally:
+            reports.value = []  # pyspark keeps it for good, and a stream makes one for each batch
+
+    def _feed_partitions(self, data: Any, reports: Any) -> None:
+        programs = self._programs()
+        fed = _fed(data, programs, reports)
+        every = list(range(fed.getNumPartitions()))
         for attempt in range(MAX_TRIES):
-            left = [number for number in every if number not in set(done.value)]
+            left = sorted(set(every) - _taken(reports.value).keys())
             if not (left and self._goes_on()):
                 break
+            if (now := self._programs()) != programs:  # restarted, they may listen elsewhere
+                programs, fed = now, _fed(data, now, reports)
+            runs, heard = self._runs(), len(reports.value)
+
+            def is_silent(heard: int = heard) -> bool:
+                return any(silent for *_, silent in reports.value[heard:])
+
             try:
-                rows += sum(int(each[0] if isinstance(each, tuple) else each) for each in self._collect(fed, left))
+                self._collect(fed, left, is_silent)
             except Exception:
                 if not self._take_data():
                     break  # the programs have ended well, before they had all data
-                if attempt + 1 == MAX_TRIES or not set(left) - set(done.value):
+                # Where a program was started again meanwhile, Spark may have failed with it.
+                if not is_silent() and (self._runs() == runs or attempt + 1 == MAX_TRIES):
                     raise
-        return rows
+            problem = next((text for *_, text, _ in reports.value[heard:] if text), "")
+            if problem:
+                threading.Event().wait(self._retry_s)
+                if not self._take_data():
+                    break
+                if attempt + 1 == MAX_TRIES or (is_silent() and self._runs() == runs):
+                    raise FeedError(f"{self._job_id}: {problem}")
 
-    def _collect(self, rdd: Any, partitions: list[int]) -> list[Any]:
-        """Return what partitions of an RDD yield, by a job of Spark that ends as soon as the cluster's does."""
+    def _collect(self, rdd: Any, partitions: list[int], is_enough: Callable[[], bool]) -> list[Any]:
+        """Return what partitions of an RDD yield, by a job of Spark that ends as soon as the cluster's does, or when it
+        `is_enough`."""
         group = f"howdah {self._job_id} feed {next(_numbers)}"
         found: list[Any] = []
         problems: list[BaseException] = []
@@ -85,7 +133,7 @@ class SparkFeeder:
         try:
             # An interrupted `Thread.join` would take the thread for ended (CPython 3.11, bpo-45274).
             thread.start()
-            while not is_done.is_set() and self._goes_on():
+            while not is_done.is_set() and self._goes_on() and not is_enough():
                 is_done.wait(POLL_S)
         finally:
             is_over.set()
@@ -99,11 +147,23 @@ class SparkFeeder:
     def inference(self, data: Any, schema: str) -> Any:
         """Return the programs' results: an RDD, or a DataFrame with the columns of `schema`."""
         if not hasattr(data, "mapInArrow"):
-            return data.mapPartitionsWithIndex(partition_functions.infer_rdd(self._programs))
+            return data.mapPartitionsWithIndex(partition_functions.infer_rdd(self._programs()))
         if not schema:
             raise ValueError('inference of a DataFrame needs the columns of its results: schema="prediction long"')
         names = _names(schema)
-        return data.mapInArrow(partition_functions.infer_arrow(self._programs, names), schema)
+        return data.mapInArrow(partition_functions.infer_arrow(self._programs(), names), schema)
+
+
+def _fed(data: Any, programs: Programs, reports: Any) -> Any:
+    """Return the RDD whose partitions are fed when they are computed."""
+    if hasattr(data, "mapInArrow"):
+        return data.mapInArrow(partition_functions.train_arrow(programs, reports), ROWS_SCHEMA).rdd
+    return data.mapPartitionsWithIndex(partition_functions.train_rdd(programs, reports))
+
+
+def _taken(reports: list[tuple[int, int, str, bool]]) -> dict[int, int]:
+    """Return how many rows of each partition were taken that has come whole."""
+    return {partition: rows for partition, rows, problem, _ in reports if not problem}
 
 
 def _names(schema: str) -> list[str]:

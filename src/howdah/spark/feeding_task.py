@@ -23,6 +23,7 @@ from howdah.spark.feed_messages import (
     LOAD,
     TRAIN,
     FeedError,
+    SilentProgram,
     hear,
     introduce,
     queue_name,
@@ -33,6 +34,8 @@ from howdah.spark.feed_messages import (
 CONNECT_S = 20.0
 """How long a program may take to listen again, after it was restarted."""
 _STEP_S = 0.1
+KEEPALIVE_IDLE_S, KEEPALIVE_EVERY_S, KEEPALIVE_COUNT = 30, 10, 6
+"""After 90 s without a sign the machine of a program is gone: Spark's task ends, and another one feeds its rows."""
 MAX_ASKED = 16
 """How many programs of other nodes are asked how much data waits there."""
 SLACK, SLACK_BYTES = 1.1, 1 << 16
@@ -90,14 +93,20 @@ def feed_partition(programs: Programs, partition: int, batches: Iterable[pyarrow
     """Bring a partition to a program; return how many rows it has taken: 0 if it wants none.
 
     Raises:
-        FeedError: no program listens, or it has died before it had all rows.
+        FeedError: no program listens, or it has died before it had all rows, or takes none (SilentProgram). What
+            `batches` raises is raised as it is.
     """
     with _connect(programs, TRAIN, partition) as program:
         if not program.wants_more:
             return 0
         connection = program.connection
         _write(connection, batches, lambda: bool(select.select([connection], [], [], 0)[0]))
-        return int(hear(program.answers).get("taken", 0))
+        try:
+            return int(hear(program.answers).get("taken", 0))
+        except FeedError as error:
+            if _is_silence(error.__cause__):
+                raise _silent(connection) from error
+            raise
 
 
 def infer_partition(
@@ -113,13 +122,19 @@ def infer_partition(
             raise FeedError("the training program wants no more data")
         # A thread writes: the program may answer the first rows before it has taken the last ones.
         writer = _Writer(program.connection, batches)
-        found, answers = 0, program.answers
-        if answers.peek(1)[:1] not in (b"", b"{"):
-            for results in pyarrow.ipc.open_stream(answers):
-                found += results.num_rows
-                yield results
-        sent = writer.finish()
-        hear(answers)
+        try:
+            found, answers = 0, program.answers
+            try:
+                if answers.peek(1)[:1] not in (b"", b"{"):
+                    for results in pyarrow.ipc.open_stream(answers):
+                        found += results.num_rows
+                        yield results
+            except TimeoutError as error:
+                raise (_silent(program.connection) if _is_silence(error) else FeedError(str(error))) from error
+            sent = writer.finish()
+            hear(answers)
+        finally:
+            writer.stop()
         if found != sent:
             raise FeedError(f"{sent} rows have {found} results")
 
@@ -130,15 +145,19 @@ class _Writer(threading.Thread):
     def __init__(self, connection: socket.socket, batches: Iterable[pyarrow.RecordBatch]) -> None:
         super().__init__(daemon=True)
         self._connection, self._batches = connection, batches
-        self._rows = 0
+        self._rows, self._is_over = 0, threading.Event()
         self._error: BaseException | None = None
         self.start()
 
     def run(self) -> None:
         try:
-            self._rows = _write(self._connection, self._batches, lambda: False)
+            self._rows = _write(self._connection, self._batches, self._is_over.is_set)
         except BaseException as error:  # it is raised in the task's own thread
             self._error = error
+            self._shut_down()
+
+    def _shut_down(self) -> None:
+        with contextlib.suppress(OSError):  # the program has gone
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def finish(self) -> int:
@@ -147,6 +166,13 @@ class _Writer(threading.Thread):
         if self._error is not None:
             raise self._error
         return self._rows
+
+    def stop(self) -> None:
+        """Write no more, and return when this reads no more batches: the task may end before it has read all results,
+        as those of `take` do, and Spark's Python goes on to read where the thread does."""
+        self._shut_down()  # before the thread can say that these were all rows
+        self._is_over.set()
+        self.join()
 
 
 def end_feed(host: str, port: int, key: bytes, timeout_s: float) -> None:
@@ -173,7 +199,7 @@ def _connect(programs: Programs, kind: str, partition: int) -> _Program:
                 program = _choose(programs, here, kind, partition)
                 program.connection.settimeout(programs.silence_s)
                 return program
-            except OSError as error:
+            except (OSError, FeedError) as error:  # it may end just now
                 problem = error
         if time.monotonic() > deadline:
             where = f"none of {len(programs.ports)} training programs listens"
@@ -240,6 +266,11 @@ def _open(programs: Programs, place: Any, kind: str, partition: int) -> socket.s
     try:
         connection.settimeout(programs.connect_s)
         connection.connect(place)
+        if connection.family != socket.AF_UNIX:  # a machine that has gone says nothing
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_EVERY_S)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_COUNT)
         return _introduced(connection, programs.key, kind, partition)
     except OSError:
         connection.close()
@@ -253,14 +284,75 @@ def _introduced(connection: socket.socket, key: bytes, kind: str, partition: int
 
 
 def _write(connection: socket.socket, batches: Iterable[pyarrow.RecordBatch], is_over: Callable[[], bool]) -> int:
-    """Write batches until there are no more, or `is_over`, or the program has gone; return how many rows they had."""
-    rows, writer = 0, None
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError), connection.makefile("wb", 1 << 20) as file:
+    """Write batches until there are no more, or `is_over`, or the program has gone; return how many rows they had. If
+    they cannot be read, the connection ends: what came of the partition is not taken for all of it."""
+    rows, stream = 0, _BatchStream(connection)
+    try:
         for batch in batches:
-            if is_over():
+            if is_over() or not stream.write(batch):
                 break
-            writer = writer or pyarrow.ipc.new_stream(file, batch.schema)
-            writer.write_batch(batch)
             rows += batch.num_rows
-        (writer or pyarrow.ipc.new_stream(file, pyarrow.schema([]))).close()
-    return rows
+        stream.end()
+        return rows
+    except BaseException:
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+        raise
+    finally:
+        stream.close()
+
+
+class _BatchStream:
+    """Writes batches to a program as long as that is there. Errors of the connection alone are caught, not those of
+    reading the batches: a reset connection to where they come from says nothing of the program."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self._file = connection, connection.makefile("wb", 1 << 20)
+        self._writer: Any = None
+
+    def write(self, batch: pyarrow.RecordBatch) -> bool:
+        """Write a batch; return whether the program is there.
+
+        Raises:
+            SilentProgram: it takes no data.
+        """
+
+        def write() -> None:
+            self._writer = self._writer or pyarrow.ipc.new_stream(self._file, batch.schema)
+            self._writer.write_batch(batch)
+
+        return self._is_there(write)
+
+    def end(self) -> None:
+        """Say that these were all batches."""
+
+        def end() -> None:
+            (self._writer or pyarrow.ipc.new_stream(self._file, pyarrow.schema([]))).close()
+            self._file.flush()
+
+        self._is_there(end)
+
+    def close(self) -> None:
+        """Leave the connection to others."""
+        with contextlib.suppress(OSError):  # what is left, nobody takes
+            self._file.close()
+
+    def _is_there(self, act: Callable[[], None]) -> bool:
+        try:
+            act()
+        except OSError as error:
+            if _is_silence(error):
+                raise _silent(self._connection) from error
+            return False
+        return True
+
+
+def _is_silence(error: BaseException | None) -> bool:
+    """Return whether a limit of time is over; what the network says of a machine that has gone has a number."""
+    return isinstance(error, TimeoutError) and error.errno is None
+
+
+def _silent(connection: socket.socket) -> SilentProgram:
+    return SilentProgram(
+        f"a training program has taken no data, and given no results, for {connection.gettimeout():g} s"
+    )

@@ -22,6 +22,7 @@ class NodeContext:
         """The name of the cluster."""
         self._key = key
         self._feeds: dict[str, DataFeed] = {}
+        self._is_over = False
 
     @property
     def role(self) -> str:
@@ -51,15 +52,31 @@ class NodeContext:
     def feed(self, buffer_bytes: int = 0, queue: str = "") -> DataFeed:
         """Return what Spark brings to this node, with `queue` what comes under that name; the first call begins to
         listen, and decides the size of the buffer (0: 64 MiB)."""
-        from howdah.spark.feed import BUFFER_BYTES, DataFeed  # pyarrow takes a while, and not every node is fed
+        from howdah.spark.feed import BUFFER_BYTES  # pyarrow takes a while, and not every node is fed
 
+        if queue and "" not in self._feeds:
+            self._open("", 0)  # the end of all feeds is told at its port
         if queue not in self._feeds:
-            own = self.peers.members[self.rank]
-            host = own.host if own.host.startswith("127.") else ""
-            port = 0 if queue else own.ports.get(FEED_PORT, 0)
-            name = socket_name(queue_name(self.cluster, queue), own.task)
-            self._feeds[queue] = DataFeed(name, self._key, host, port, buffer_bytes or BUFFER_BYTES)
+            self._open(queue, buffer_bytes or BUFFER_BYTES)
+        if not self._feeds[queue].takes_data:
+            self._feeds[queue].take_data(buffer_bytes or BUFFER_BYTES)
         return self._feeds[queue]
+
+    def _open(self, queue: str, buffer_bytes: int) -> None:
+        from howdah.spark.feed import DataFeed
+
+        own = self.peers.members[self.rank]
+        host = own.host if own.host.startswith("127.") else ""
+        port = 0 if queue else own.ports.get(FEED_PORT, 0)
+        name = socket_name(queue_name(self.cluster, queue), own.task)
+        self._feeds[queue] = DataFeed(name, self._key, host, port, buffer_bytes, self._end)
+        if self._is_over:
+            self._feeds[queue].end()
+
+    def _end(self) -> None:
+        self._is_over = True
+        for feed in list(self._feeds.values()):
+            feed.end()
 
     def close(self) -> None:
         """Want no more data."""

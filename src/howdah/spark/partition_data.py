@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _ROWS_OF_BATCH = 4096
 _contexts: list[NodeContext] = []
 _is_endless = False
+_has_enough = 0
+"""After how many rows this node wanted no more; 0 while it does."""
 
 
 def call_with_data(context: NodeContext, directory: str, is_endless: bool) -> None:
@@ -26,6 +28,12 @@ def call_with_data(context: NodeContext, directory: str, is_endless: bool) -> No
     _contexts.append(context)
     _is_endless = is_endless
     call_packed(Path(directory))
+
+
+def _want_no_more(feed: DataFeed, rows: int) -> None:
+    global _has_enough
+    _has_enough = rows
+    feed.terminate()
 
 
 def _feed() -> DataFeed:
@@ -50,9 +58,10 @@ def get_spark_partition_data_loader(
     """Return a DataLoader of PyTorch over this node's share of the DataFrame: each batch is a list with a tensor for
     each column.
 
-    After `num_samples` rows it ends, and no more are brought to this node; without, it ends with the data.
-    `num_workers` and `prefetch_factor` are accepted for programs that were written for pyspark: the tasks of Spark read
-    in parallel already.
+    After `num_samples` rows it ends, and no more are brought to this node; without, it ends with the data. Where the
+    data comes again and again (TorchDistributor), the next pass has the next `num_samples` rows. `num_workers` and
+    `prefetch_factor` are accepted for programs that were written for pyspark: the tasks of Spark read in parallel
+    already.
     """
     from torch.utils.data import DataLoader, IterableDataset
 
@@ -64,6 +73,8 @@ def get_spark_partition_data_loader(
         """Yields batches of the feed until there are enough."""
 
         def __iter__(self) -> Iterator[Any]:
+            if _has_enough:
+                raise RuntimeError(f"no more rows come after the {_has_enough} of num_samples: ask for all in one pass")
             left = num_samples
             while left is None or left > 0:
                 columns = feed.next_batch(batch_size if left is None else min(batch_size, left))
@@ -71,7 +82,8 @@ def get_spark_partition_data_loader(
                     return
                 yield [_to_tensor(values) for values in columns.values()]
                 left = None if left is None else left - len(next(iter(columns.values())))
-            feed.terminate()
+            if not _is_endless:
+                _want_no_more(feed, num_samples or 0)
 
     return DataLoader(PartitionDataset(), batch_size=None)
 

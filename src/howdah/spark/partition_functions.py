@@ -15,7 +15,7 @@ import numpy
 import pyarrow
 
 from howdah.spark.columns import to_batches, to_numpy, to_rows
-from howdah.spark.feed_messages import FeedError
+from howdah.spark.feed_messages import FeedError, SilentProgram
 from howdah.spark.feeding_task import Programs, end_feed, feed_partition, infer_partition
 
 BATCH_ROWS = 1024
@@ -35,28 +35,38 @@ class List:
         return value1
 
 
-def train_rdd(programs: Programs, done: Any) -> Callable[[int, Iterable[Any]], Iterator[int]]:
-    """Return the function for `mapPartitionsWithIndex`, which yields how many rows a program has taken. `done` is an
-    accumulator for the numbers of the partitions."""
+def train_rdd(programs: Programs, reports: Any) -> Callable[[int, Iterable[Any]], Iterator[int]]:
+    """Return the function for `mapPartitionsWithIndex`, which yields how many rows a program has taken. `reports` is an
+    accumulator for what `_train` reports."""
 
     def run(partition: int, rows: Iterable[Any]) -> Iterator[int]:
-        taken = feed_partition(programs, partition, to_batches(rows, BATCH_ROWS))
-        done.add([partition])
-        yield taken
+        yield _train(programs, reports, partition, to_batches(rows, BATCH_ROWS))
 
     return run
 
 
-def train_arrow(programs: Programs, done: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def train_arrow(programs: Programs, reports: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Return the same for `mapInArrow`."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
-        partition = partition_number()
-        taken = feed_partition(programs, partition, batches)
-        done.add([partition])
+        taken = _train(programs, reports, partition_number(), batches)
         yield pyarrow.RecordBatch.from_pydict({"rows": [taken]})
 
     return run
+
+
+def _train(programs: Programs, reports: Any, partition: int, batches: Iterable[Any]) -> int:
+    """Feed a partition, and report its number, how many rows were taken, and what went wrong with the program, as a
+    text, and whether it was silent. That is no failure of this task, which Spark would repeat at once: the driver knows
+    whether a program starts again."""
+    try:
+        taken = feed_partition(programs, partition, batches)
+    except FeedError as error:
+        # Plain values: Spark brings them back by a pickle that cannot have this code's classes.
+        reports.add([(partition, 0, str(error), isinstance(error, SilentProgram))])
+        return 0
+    reports.add([(partition, taken, "", False)])
+    return taken
 
 
 def train_rows(programs: Programs) -> Callable[[Iterable[Any]], list[int]]:

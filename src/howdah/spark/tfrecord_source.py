@@ -38,8 +38,7 @@ class TFRecordSource(DataSource):
         return "tfrecord"
 
     def _directory(self) -> str:
-        path = str(self.options["path"])
-        return path if "://" in path else uris.of_local(path)
+        return tfrecords.uri_of(str(self.options["path"]))
 
     def schema(self) -> StructType:
         binary = [name.strip() for name in self.options.get("binary", "").split(",") if name.strip()]
@@ -79,7 +78,9 @@ class _Writer(DataSourceWriter):
         files = filesystem(self._directory)
         written = [message.uri for message in messages if message is not None]
         if self._overwrite:
-            files.delete_files([e.uri for e in files.walk(self._directory) if e.uri not in written])
+            # By their names, which are random: the file system may write the directory's URI in another way.
+            names = {uris.name(uri) for uri in written}
+            files.delete_files([e.uri for e in files.walk(self._directory) if uris.name(e.uri) not in names])
         mark = secrets.token_hex(4)
         for number, uri in enumerate(written):
             files.rename(uri, uris.join(self._directory, f"part-{number:05d}-{mark}.tfrecord"))

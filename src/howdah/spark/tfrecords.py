@@ -5,6 +5,7 @@ These functions run on the driver and on executors, which need howdah for it.
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
@@ -70,8 +71,17 @@ def columns_of(schema: StructType) -> dict[str, Column]:
     return found
 
 
+def uri_of(path: str, default_fs: str = "file://") -> str:
+    """Return the URI of a path as Hadoop understands it: without a scheme it is on `default_fs`, and a relative one in
+    the user's home there, or below the current directory where that is this machine's file system."""
+    is_local = default_fs.startswith("file:")
+    home = uris.of_local(".") if is_local else f"{default_fs}/user/{getpass.getuser()}"
+    return uris.absolute(path, "file://" if is_local else default_fs, home)
+
+
 def record_files(directory: str) -> list[str]:
-    """Return the URIs of the files in a directory (or of the file), sorted, without those that begin with `_` or `.`.
+    """Return the URIs of the files in a directory (or of the file), sorted, without those that begin with `_` or `.`,
+    or lie in a directory that does: a writer has not finished them.
 
     Raises:
         StagingError: there is none.
@@ -80,7 +90,9 @@ def record_files(directory: str) -> list[str]:
     found = sorted(entry.uri for entry in files.walk(directory))
     if not found and files.exists(directory):
         found = [directory]
-    found = [uri for uri in found if not uris.name(uri).startswith(("_", "."))]
+    root = uris.path(uris.normalize(directory))
+    inner = {uri: uris.path(uris.normalize(uri)).removeprefix(root) for uri in found}
+    found = [uri for uri in found if not any(part.startswith(("_", ".")) for part in inner[uri].split("/"))]
     if not found:
         raise StagingError(f"{directory}: no files")
     return found

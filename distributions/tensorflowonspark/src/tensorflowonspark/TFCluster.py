@@ -60,6 +60,8 @@ class TFCluster:
             Exception: a node has failed; it says which, where, and what it printed last.
         """
         self._check_feeding(dataRDD, qname)
+        if num_epochs < 0:
+            raise AssertionError(f"num_epochs is {num_epochs}, must be at least 0")
         if hasattr(dataRDD, "foreachRDD"):
             dataRDD.foreachRDD(lambda rdd: self._feed(rdd, feed_timeout, qname) and None)
         elif getattr(dataRDD, "isStreaming", False):
@@ -100,11 +102,12 @@ class TFCluster:
         """
         start = time.monotonic()
         try:
-            if ssc is not None:
-                self._await_end_of(ssc, timeout)
-            left = None if timeout < 0 else round(max(0.0, timeout - (time.monotonic() - start)), 1)
-            if grace_secs:
-                time.sleep(grace_secs)
+            with self.job.cancelled_by_interrupt():
+                if ssc is not None:
+                    self._await_end_of(ssc, timeout)
+                left = None if timeout < 0 else round(max(0.0, timeout - (time.monotonic() - start)), 1)
+                if grace_secs:
+                    time.sleep(grace_secs)
             self.job.shutdown(left)
         except Exception as error:
             tf_status["error"] = str(error)

@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from howdah.spark import tfrecords
 from howdah.spark.example_records import infer_columns, to_record, to_row
-from howdah.spec import uris
 
 loadedDF: dict[Any, str] = {}
 """The directory from which each DataFrame was loaded."""
@@ -26,7 +25,7 @@ def saveAsTFRecords(df: DataFrame, output_dir: str) -> None:
     Raises:
         Exception: the directory exists, or a column's type is one that records cannot hold.
     """
-    directory, columns = _uri(output_dir), tfrecords.columns_of(df.schema)
+    directory, columns = _uri(df.rdd.context, output_dir), tfrecords.columns_of(df.schema)
     tfrecords.prepare_directory(directory)
     df.rdd.mapPartitionsWithIndex(tfrecords.partition_writer(directory, columns)).count()
     tfrecords.mark_complete(directory)
@@ -35,7 +34,7 @@ def saveAsTFRecords(df: DataFrame, output_dir: str) -> None:
 def loadTFRecords(sc: Any, input_dir: str, binary_features: Sequence[str] = ()) -> DataFrame:
     """Return a directory's records as a DataFrame. The first records say which columns there are; a record without a
     feature has a null there. `binary_features` are bytes, though they look like text."""
-    files = tfrecords.record_files(_uri(input_dir))
+    files = tfrecords.record_files(_uri(sc, input_dir))
     columns = tfrecords.sample_columns(files, binary_features)
     rows = sc.parallelize(files, len(files)).flatMap(lambda uri: tfrecords.read_rows(uri, columns))
     df = SparkSession.builder.getOrCreate().createDataFrame(rows, tfrecords.schema_of(columns))
@@ -68,5 +67,7 @@ def fromTFExample(iter: Iterable[Any], binary_features: Sequence[str] = ()) -> l
     return [Row(**to_row(record, columns)) for record in records]
 
 
-def _uri(path: str) -> str:
-    return path if "://" in path else uris.of_local(path)
+def _uri(sc: Any, path: str) -> str:
+    from tensorflowonspark import TFCluster  # executors, which need not have what starts clusters, import this module
+
+    return tfrecords.uri_of(path, TFCluster._default_fs(sc))

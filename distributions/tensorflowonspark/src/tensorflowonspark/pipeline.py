@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -180,6 +181,9 @@ class TFEstimator(
         args = self.merge_args_params()
         if args.input_mode != _SPARK:  # type: ignore[attr-defined]
             raise Exception("a TFEstimator needs InputMode.SPARK")
+        columns = sorted(self.getInputMapping())  # type: ignore[attr-defined]
+        if not columns:
+            raise Exception("input_mapping is empty: it names the columns to train on")
         tf_args = args.argv or args
         assert self.train_fn is not None
         cluster = TFCluster.run(
@@ -194,10 +198,13 @@ class TFEstimator(
             driver_ps_nodes=args.driver_ps_nodes,  # type: ignore[attr-defined]
             master_node=args.master_node,  # type: ignore[attr-defined]
         )
-        columns = sorted(self.getInputMapping())  # type: ignore[attr-defined]
-        cluster.train(dataset.select(columns).rdd, args.epochs)  # type: ignore[attr-defined]
-        # The functions of the nodes are waited for, however long they export: no time of grace is needed.
-        cluster.shutdown()
+        try:
+            with cluster.job:  # which is cancelled after an error: its nodes would wait for data, in slots of Spark
+                cluster.train(dataset.select(columns).rdd, args.epochs)  # type: ignore[attr-defined]
+                # The functions of the nodes are waited for, however long they export: no time of grace is needed.
+                cluster.shutdown()
+        finally:
+            cluster.server.stop()
         if self.export_fn is not None:
             export = self.export_fn
             with Cluster.run(sc, lambda _context: export(tf_args), roles=1, fed=(), name="export_fn") as job:
@@ -253,7 +260,8 @@ def _run_model_tf2(iterator: Iterable[Any], args: Any, _tf_args: Any) -> Iterato
 
     global pred_fn, global_args, global_model
     single_node_env(args)
-    wanted = (args.export_dir or args.model_dir, args.signature_def_key, args.tag_set)
+    directory = args.export_dir or args.model_dir
+    wanted = (directory, args.signature_def_key, args.tag_set, _version_of(directory))
     if global_args != wanted:
         global_model = tensorflow.saved_model.load(wanted[0], tags=args.tag_set.split(","))
         pred_fn, global_args = global_model.signatures[args.signature_def_key], wanted
@@ -272,6 +280,16 @@ def _run_model_tf2(iterator: Iterable[Any], args: Any, _tf_args: Any) -> Iterato
             if len(result) != len(columns[0]):
                 raise AssertionError(f"output {name} has {len(result)} rows for {len(columns[0])} of input")
         yield from zip(*(result.tolist() for result in results), strict=True)
+
+
+def _version_of(directory: str) -> tuple[int, int] | None:
+    """Return what is another one when a model was saved again in its directory; None if that is not known."""
+    import tensorflow
+
+    with contextlib.suppress(tensorflow.errors.OpError):
+        found = tensorflow.io.gfile.stat(f"{directory}/saved_model.pb")
+        return found.mtime_nsec, found.length
+    return None
 
 
 def _names(mapped: list[str], known: Mapping[str, Any]) -> list[str]:

@@ -192,11 +192,12 @@ class Server(MessageSocket):
     def stop(self) -> None:
         """Listen no more."""
         self.done = True
-        if self._listening is not None:
-            _key_file(self._listening.getsockname()[1]).unlink(missing_ok=True)
+        listening, self._listening = self._listening, None  # a program may shut its cluster down twice
+        if listening is not None:
+            _key_file(listening.getsockname()[1]).unlink(missing_ok=True)
             with contextlib.suppress(OSError):
-                self._listening.shutdown(socket.SHUT_RDWR)
-            self._listening.close()
+                listening.shutdown(socket.SHUT_RDWR)
+            listening.close()
 
 
 class Client(MessageSocket):
