@@ -272,14 +272,17 @@ def test_a_log_that_is_stored_beside_its_parts_does_not_give_a_checkpoint_up(
     assert (chief.shared / other).read_bytes() == b"1, 2"
 
 
+@pytest.mark.parametrize("is_first", [False, True])
 def test_what_changes_faster_than_it_is_copied_is_told_and_keeps_nothing_else_waiting(
-    chief: Task, monkeypatch: pytest.MonkeyPatch
+    chief: Task, monkeypatch: pytest.MonkeyPatch, is_first: bool
 ) -> None:
     local = Directory(chief.path)
-    tensorflow(local, "weights", 100)
-    chief.up()
-    tensorflow(local, "weights", 60)
     chief.write("notes", b"")
+    if not is_first:
+        tensorflow(local, "weights", 100)
+        chief.up()
+        chief.write("notes", b"more")
+    tensorflow(local, "weights", 60)
     copy = DirectorySync._copy
 
     def copy_and_change(sync: DirectorySync, name: str, stamp: Stamp, sink: Sink) -> None:
@@ -290,8 +293,9 @@ def test_what_changes_faster_than_it_is_copied_is_told_and_keeps_nothing_else_wa
         training.setattr(DirectorySync, "_copy", copy_and_change)
         with pytest.raises(StagingError, match="is written in place of the last one changes faster than it can be"):
             chief.up()
-    assert "notes" in chief.there
-    assert (chief.shared / "weights.data-00000-of-00001").stat().st_size == 100
+    assert (chief.shared / "notes").read_bytes() == (b"" if is_first else b"more")
+    assert is_first or (chief.shared / "weights.data-00000-of-00001").stat().st_size == 100
+    assert "weights.index" not in chief.there or not is_first
     assert not [name for name in chief.there if ".part" in name]
     chief.up()
     assert (chief.shared / "weights.data-00000-of-00001").stat().st_size == 60

@@ -189,6 +189,7 @@ class DirectorySync:
                     with self._passing_over(name):
                         self._store(name, seen[name])
             except _ChangedMeanwhile:
+                is_stored = self.rule == WHOLE  # such a directory is marked
                 continue
             if not is_stored:
                 continue
@@ -479,8 +480,7 @@ def fetch_checkpoint(request: FetchCheckpointRequest) -> DirectorySyncReply:
 
 
 def store_checkpoints(request: StoreCheckpointsRequest) -> StoreReply:
-    """Store the checkpoints that a program has written. What was set aside meanwhile is told whether all are stored or
-    not."""
+    """Store the checkpoints that a program has written. What was set aside is told also when not all are stored."""
     sync = DirectorySync(request.path, request.uri, request.replace, request.root, request.valid)
     sync.is_alone = request.replace and request.is_alone
     problem = ""
