@@ -38,12 +38,13 @@ for command; do :; done
 exec sh -c "$command"
 """
 
-# A host that has another directory in the place of the job file's.
+# A host that has another directory in the place of the job file's, with a link to what it shares.
 OTHER = """#!/bin/sh
 for command; do :; done
 mv {base}/project {base}/away && mkdir {base}/project
+ln -s {base}/saves {base}/project/saves
 sh -c "$command"
-rmdir {base}/project && mv {base}/away {base}/project
+rm -r {base}/project && mv {base}/away {base}/project
 """
 
 
@@ -108,6 +109,20 @@ def test_what_a_job_makes_is_where_all_hosts_see_it(
         prepare(job, base, {"engine": "ssh"}, lambda _: None)
     must = "must be in a directory that this machine and all hosts share and may write, or be on HDFS or S3"
     assert str(refused.value) == f"{place.format(base=base)} {must}; there: not the same directory as here"
+
+
+def test_snapshots_may_go_into_a_shared_directory_whose_parent_is_not(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "saves").mkdir()
+    (tmp_path / "project/saves").symlink_to(tmp_path / "saves")
+    monkeypatch.setenv("HOWDAH_SSH_HOSTS", "there/gpus=0")
+    monkeypatch.setenv("HOWDAH_SSH_HOME", str(tmp_path))
+    (tmp_path / "bin/ssh").write_text(OTHER.format(base=tmp_path))
+    output = Output(str(tmp_path / "model"), save=Save(to="saves/"))
+    job = JobSpec({"worker": Role("true", resources=Resources(1, 1))}, outputs=(output,))
+    prepare(job, tmp_path / "project", {"engine": "ssh"}, lambda _: None)
 
 
 def test_a_master_has_an_address_at_which_it_listens(

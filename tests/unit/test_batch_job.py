@@ -288,5 +288,8 @@ def test_a_home_that_the_nodes_do_not_see_is_named(home: Path, first: FakeCluste
     why = "Slurm: failed, and the event log does not say why"
     asked = f"do all nodes see {home} under this path? (staging_dir)"
     assert report.diagnostics == f"{why}; its node has written nothing to the job's directory: {asked}"
+    first.knows(7, "DEADLINE")
+    assert first.engine.describe(job_id)[0].diagnostics == "Slurm ended it at its deadline"
+    first.knows(7, "FAILED")
     (home / "jobs" / job_id / "master.log").touch()
     assert first.engine.describe(job_id)[0].diagnostics == why

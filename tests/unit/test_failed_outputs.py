@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,9 @@ def test_set_aside_replaces_an_earlier_one_and_leaves_nothing_else(tmp_path: Pat
     at = {name: uris.of_local(tmp_path / name) for name in ("temporary", "out", "out.failed")}
     complete_mark(LocalFileSystem(), at["out.failed"], "_FAILED")
     parts = tuple((f"worker-{n}.{n + 1}", f"worker-{n}") for n in (0, 1, 2))
-    request = CommitRequest((OutputCommit(at["temporary"], at["out"], parts=parts, failed=at["out.failed"]),))
+    output = OutputCommit(at["temporary"], at["out"], parts=parts, failed=at["out.failed"])
+    output = dataclasses.replace(output, uploaded=tuple(source for source, _ in parts))  # one is out of sight
+    request = CommitRequest((output,))
     assert discard_outputs(request) == CommitReply(kept=(at["out.failed"],))
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
     assert found == ["out.failed/_FAILED", "out.failed/worker-0/a", "out.failed/worker-1/b"]

@@ -55,6 +55,8 @@ class BatchJob:
     """Why it waits, or has ended; "" for nothing to say."""
     queue: str
     """The queue in which the job waits or runs."""
+    has_begun: bool = True
+    """A node may have begun it, if it has ended."""
 
 
 class BatchJobEngine(Engine):
@@ -211,7 +213,7 @@ class BatchJobEngine(Engine):
             known = job or self.query_ended_job(self.number(job_id))
             if known is None:
                 return State.FAILED, FORGOTTEN
-            if known.state is State.FAILED and not (self.directory(job_id) / MASTER_LOG).exists():
+            if known.state is State.FAILED and known.has_begun and not (self.directory(job_id) / MASTER_LOG).exists():
                 where = self._home.directory
                 return State.FAILED, message(UNSEEN, reason=known.reason, directory=where)
             return known.state, known.reason

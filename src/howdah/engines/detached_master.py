@@ -221,17 +221,19 @@ class DetachedMasterEngine(Engine):
         for directory in self._directories(job_id):
             control = control_directory(self.name, job_id)
             files = JobFiles(directory, self._conf_dir)
-            locked = is_locked(control / "lock")
+            lock = control / "lock"
+            locked = is_locked(lock)
             if locked is None and not files.view()[0].state.ended:
-                raise EngineRejected(f"{job_id}: its master runs on another machine: cancel the job there")
+                what = f"cancel the job there; if that machine is no more, or is this one by another name, empty {lock}"
+                raise EngineRejected(f"{job_id}: its master runs on another machine: {what}")
             if not locked or files.view()[0].state.ended or not (control / "pid").exists():
                 continue
             (control / "cancelled_by").write_text(getpass.getuser())
             deadline = time.monotonic() + _stop_limit_s(control) + CANCEL_LIMIT_S
             _signal_group(control, signal.SIGTERM)
-            while is_locked(control / "lock") and time.monotonic() < deadline:
+            while is_locked(lock) and time.monotonic() < deadline:
                 time.sleep(STEP_S)
-            if is_locked(control / "lock"):
+            if is_locked(lock):
                 _signal_group(control, signal.SIGKILL)
 
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:

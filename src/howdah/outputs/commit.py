@@ -16,6 +16,7 @@ first checks whether it has been done. In an object store, whose renames are cop
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
@@ -218,7 +219,7 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
     It replaces what an earlier job has left there. Return whether anything was uploaded, and where anything else is
     now that was there."""
     _undo_interrupted_move(fs, output)
-    _collect(fs, output)
+    _collect(fs, dataclasses.replace(output, uploaded=()))  # of a failed job, what there is
     is_there = fs.exists(output.gathered)  # an object store has no empty directory
     found, put_away = is_there and bool(fs.children(output.gathered)), ""
     if found:

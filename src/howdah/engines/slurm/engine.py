@@ -29,6 +29,8 @@ _ENDS = {
     "DEADLINE": "Slurm ended it at its deadline",
     "BOOT_FAIL": "its nodes could not be booted",
 }
+_NEVER_BEGUN = ("DEADLINE", "BOOT_FAIL")
+"""The ends that jobs may have before a node has begun them."""
 
 
 class SlurmEngine(BatchJobEngine):
@@ -105,7 +107,7 @@ class SlurmEngine(BatchJobEngine):
     def query_ended_job(self, number: str) -> BatchJob | None:
         rows = [row.state for row in self._slurm.accounted(number) if not row.task]
         states = [state for state in rows if state not in (*WAITING, *RUNNING)]
-        return BatchJob(*_end(states[-1]), "") if states else None
+        return BatchJob(*_end(states[-1]), "", states[-1] not in _NEVER_BEGUN) if states else None
 
     def cancel_batch_jobs(self, *numbers: str) -> None:
         self._slurm.cancel(*numbers)
@@ -150,7 +152,7 @@ def _batch_job(job: SlurmJob) -> BatchJob:
         return BatchJob(State.PENDING, explain_wait(job), job.partition)
     if job.state in RUNNING:
         return BatchJob(State.RUNNING, "", job.partition)
-    return BatchJob(*_end(job.state), job.partition)
+    return BatchJob(*_end(job.state), job.partition, job.state not in _NEVER_BEGUN)
 
 
 def _end(state: str) -> tuple[State, str]:

@@ -79,7 +79,8 @@ class SshEngine(DetachedMasterEngine):
         for place, uri in made.items():
             if uri.startswith("file:"):
                 path = Path(uris.path(uri))
-                above = path.parents if place.startswith("outputs.") else (path, *path.parents)
+                is_beside = place.startswith("outputs.") and not uri.endswith("/")
+                above = path.parents if is_beside else (path, *path.parents)
                 found[f"{place}: {path}"] = str(next(filter(Path.is_dir, above)))
         return found
 
