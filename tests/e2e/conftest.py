@@ -16,6 +16,7 @@ import fsspec
 import pytest
 from commandline import CommandLine
 from kubernetes_setup import settings
+from runtime_archives import share_runtime_archives
 
 from howdah.sandbox import KubernetesSandbox, Sandbox, SlurmSandbox, SparkSandbox
 from howdah.storage.content_cache import local_directory
@@ -40,14 +41,22 @@ def _own_object_stores() -> None:
     fsspec.get_filesystem_class("s3").clear_instance_cache()
 
 
+@pytest.fixture(scope="session")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for `share_runtime_archives`."""
+    return tmp_path_factory.mktemp("runtime")
+
+
 @pytest.fixture(scope="session", autouse=True)
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def sandbox(tmp_path_factory: pytest.TempPathFactory, archives: Path) -> Iterator[Sandbox]:
     """Start a default sandbox, found by `howdah.sandbox.current()` and by child processes (HOWDAH_HOME is set).
 
     It is there before any other: a module with a cluster of its own gives back the HOWDAH_HOME that it found.
     """
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("HOWDAH_HOME", str(tmp_path_factory.mktemp("howdah")))
+        home = tmp_path_factory.mktemp("howdah")
+        share_runtime_archives(home, archives)
+        environment.setenv("HOWDAH_HOME", str(home))
         with Sandbox(cache=CACHE) as running:
             yield running
 
@@ -96,9 +105,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSandbox]:
 
 
 @pytest.fixture
-def slurm_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def slurm_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, archives: Path) -> Path:
     """Give a home of howdah's own, in which jobs run on Slurm with the Python of these tests."""
     home = tmp_path_factory.mktemp("home")
+    share_runtime_archives(home, archives)
     monkeypatch.setenv("HOWDAH_HOME", str(home))
     monkeypatch.setenv("HOWDAH_PYTHON", os.path.realpath(sys.executable))
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)

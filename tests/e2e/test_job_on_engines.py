@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from clusters import CLUSTERS, HOWDAH, Cluster
+from runtime_archives import share_runtime_archives
 
 LIMIT_S = 240
 JOB = """
@@ -65,8 +66,13 @@ def sandbox() -> None:
 
 
 @pytest.fixture(scope="module", params=["ssh", "slurm", "spark"])
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    opened = CLUSTERS[request.param](request, tmp_path_factory.mktemp(request.param))
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, archives: Path
+) -> Iterator[Cluster]:
+    base = tmp_path_factory.mktemp(request.param)
+    for home in (base, base / "howdah"):
+        share_runtime_archives(home, archives)
+    opened = CLUSTERS[request.param](request, base)
     with opened.active():
         yield opened
 

@@ -16,6 +16,7 @@ import fsspec
 import pytest
 from detached_master import DetachedMaster
 from moto.server import ThreadedMotoServer
+from runtime_archives import share_runtime_archives
 from ssh_hosts import SSHD, SshHosts, generate_key
 from submitted_job import until
 
@@ -41,11 +42,12 @@ def sandbox() -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
+def ssh(tmp_path_factory: pytest.TempPathFactory, archives: Path) -> Iterator[SshHosts]:
     """Start the hosts, which this process and its children find by the settings' variables."""
     if SSHD is None or shutil.which("ssh") is None:
         pytest.skip("needs openssh-server and openssh-client")
     base = tmp_path_factory.mktemp("ssh")
+    share_runtime_archives(base / "howdah", archives)
     with pytest.MonkeyPatch.context() as environment:
         hosts = SshHosts(base)
         try:
