@@ -80,7 +80,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
 
 @pytest.fixture
 def programs() -> Programs:
-    return Programs(os.urandom(8).hex(), KEY, connect_s=0.2)
+    return Programs(os.urandom(8).hex(), KEY, connect_s=10.0)
 
 
 def feeder(spark: Spark, programs: Callable[[], Programs], **more: Any) -> Any:
@@ -131,7 +131,7 @@ def test_what_reading_the_data_raises_is_raised_once(spark: Spark, programs: Pro
 
 def test_programs_that_were_restarted_are_fed_where_they_listen_now(spark: Spark, programs: Programs) -> None:
     def at(port: int) -> Programs:
-        return programs._replace(ports=[("127.0.0.1", port)])
+        return programs._replace(ports=[("127.0.0.1", port)], connect_s=0.2 if port == gone else 10.0)
 
     with (
         closing(socket.create_server(("127.0.0.1", 0))) as first,
@@ -157,5 +157,5 @@ def test_a_program_that_is_never_reached_is_an_error(
     assert feeding.MAX_TRIES * CONNECT_S > 600
     monkeypatch.setattr(feeding, "MAX_TRIES", 3)
     with pytest.raises(FeedError, match=r"^job_1: none of 0 training programs listens within 0\.2 s: "):
-        feeder(spark, lambda: programs).train(Rdd(lambda: [1]))
+        feeder(spark, lambda: programs._replace(connect_s=0.2)).train(Rdd(lambda: [1]))
     assert spark.jobs == [[0]] * 3
