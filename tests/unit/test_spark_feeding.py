@@ -149,6 +149,46 @@ def test_programs_that_were_restarted_are_fed_where_they_listen_now(spark: Spark
     assert [each.value for each in spark.accumulators] == [[]]  # which Spark keeps
 
 
+def test_what_begins_again_gets_no_rest_of_what_its_earlier_start_had(spark: Spark, programs: Programs) -> None:
+    starts, feeds = {"worker:0": 1}, [DataFeed(socket_name(programs.cluster, "worker:0"), KEY)]
+
+    def restart() -> None:
+        feeds[-1].close()
+        feeds.append(DataFeed(socket_name(programs.cluster, "worker:0"), KEY))
+        starts["worker:0"] += 1
+
+    def last_rows() -> Iterator[int]:
+        yield 3
+        restart()
+
+    fed, before = feeder(spark, lambda: programs, runs=lambda: dict(starts)), dict(starts)
+    try:
+        assert fed.train(Rdd(lambda: [1, 2], last_rows), before) == 2
+        assert spark.jobs == [[0, 1]]
+        assert fed.train(Rdd(lambda: [1, 2]), before) == 0
+        assert spark.jobs == [[0, 1]]
+        assert fed.train(Rdd(lambda: [1, 2]), dict(starts)) == 2
+        assert feeds[-1].next_rows(2) == [1, 2]
+    finally:
+        feeds[-1].close()
+
+
+def test_a_feed_ends_as_soon_as_its_programs_begin_again(spark: Spark, programs: Programs) -> None:
+    starts, is_cancelled = {"worker:0": 1}, threading.Event()
+
+    def rows() -> Iterator[int]:
+        starts["worker:0"] += 1
+        assert is_cancelled.wait(60)
+        raise InterruptedError("Spark has cancelled the job")
+        yield
+
+    spark.cancelJobGroup = lambda _group: is_cancelled.set()  # type: ignore[method-assign]
+    fed = feeder(spark, lambda: programs, runs=lambda: dict(starts))
+    with DataFeed(socket_name(programs.cluster, "worker:0"), KEY):
+        assert fed.train(Rdd(rows), {"worker:0": 1}) == 0
+    assert spark.jobs == [[0]]
+
+
 def test_a_program_that_is_never_reached_is_an_error(
     spark: Spark, programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -297,13 +297,22 @@ class Cluster:
                 self._changed.wait(POLL_S)
         return self._goes_on()
 
-    def train(self, data: Any, epochs: int = 1, *, silence_s: float | None = None, queue: str = "") -> Any:
+    def train(
+        self,
+        data: Any,
+        epochs: int = 1,
+        *,
+        silence_s: float | None = None,
+        queue: str = "",
+        starts: Mapping[Any, int] | None = None,
+    ) -> Any:
         """Bring data to the programs, as often as `epochs` says; return when they have taken it, or want no more.
 
         `data` is a DataFrame, or an RDD of tuples, dicts, bytes, numbers or arrays. A stream (a streaming DataFrame, or
         a DStream) is fed in the background; for a DataFrame its StreamingQuery is returned, which `shutdown` stops,
         else the number of rows that were taken. A program that takes nothing for `silence_s` seconds is an error;
-        `queue` is the name of the feed, for programs with several.
+        `queue` is the name of the feed, for programs with several. With `starts`, which
+        `Cluster.starts` was before, no more comes when all programs have begun again since.
 
         Raises:
             ClusterError: the job has failed.
@@ -318,7 +327,7 @@ class Cluster:
             data.foreachRDD(lambda rdd: feeder.train(rdd) and None)
             return None
         with self.cancelled_by_interrupt():
-            return sum(feeder.train(data) for _ in range(epochs))
+            return sum(feeder.train(data, starts) for _ in range(epochs))
 
     def feed_stream(self, frame: Any, feed: Callable[[Any], Any]) -> Any:
         """Start a query that calls `feed` with each batch of a streaming DataFrame, and return it. It is stopped when

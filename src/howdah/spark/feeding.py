@@ -57,16 +57,16 @@ class SparkFeeder:
         job_id: str,
         goes_on: Callable[[], bool],
         take_data: Callable[[], bool],
-        runs: Callable[[], object],
+        runs: Callable[[], Mapping[Any, int]],
         retry_s: float = RETRY_S,
     ) -> None:
         self._context, self._programs, self._job_id = context, programs, job_id
         self._goes_on, self._take_data, self._runs, self._retry_s = goes_on, take_data, runs, retry_s
         carry_modules()
 
-    def train(self, data: Any) -> int:
+    def train(self, data: Any, starts: Mapping[Any, int] | None = None) -> int:
         """Bring all partitions to the programs, those again whose program was restarted; return how many rows were
-        taken.
+        taken. With `starts` of the programs it ends, too, when all of them have begun again: their data is another.
 
         Raises:
             FeedError: a program runs and takes no data, or none is reached in many tries. What Spark raises, if it
@@ -74,18 +74,25 @@ class SparkFeeder:
         """
         reports: Any = self._context.accumulator([], List())
         try:
-            self._feed_partitions(data, reports)
+            self._feed_partitions(data, reports, starts)
             return sum(_taken(reports.value).values())
         finally:
             reports.value = []  # pyspark keeps it for good, and a stream makes one for each batch
 
-    def _feed_partitions(self, data: Any, reports: Any) -> None:
+    def _feed_partitions(self, data: Any, reports: Any, starts: Mapping[Any, int] | None) -> None:
         programs = self._programs()
         fed = _fed(data, programs, reports)
         every = list(range(fed.getNumPartitions()))
+
+        def has_begun_again() -> bool:
+            return starts is not None and have_begun_again(starts, self._runs())
+
+        def take_data() -> bool:
+            return self._take_data() and not has_begun_again()
+
         for attempt in range(MAX_TRIES):
             left = sorted(set(every) - _taken(reports.value).keys())
-            if not (left and self._goes_on()):
+            if not (left and self._goes_on()) or has_begun_again():
                 break
             if (now := self._programs()) != programs:  # restarted, they may listen elsewhere
                 programs, fed = now, _fed(data, now, reports)
@@ -95,9 +102,9 @@ class SparkFeeder:
                 return any(silent for *_, silent in reports.value[heard:])
 
             try:
-                self._collect(fed, left, is_silent)
+                self._collect(fed, left, lambda: is_silent() or has_begun_again())
             except Exception:
-                if not self._take_data():
+                if not take_data():
                     break  # the programs have ended well, before they had all data
                 # Where a program was started again meanwhile, Spark may have failed with it.
                 if not is_silent() and (self._runs() == runs or attempt + 1 == MAX_TRIES):
@@ -105,7 +112,7 @@ class SparkFeeder:
             problem = next((text for *_, text, _ in reports.value[heard:] if text), "")
             if problem:
                 threading.Event().wait(self._retry_s)
-                if not self._take_data():
+                if not take_data():
                     break
                 if attempt + 1 == MAX_TRIES or (is_silent() and self._runs() == runs):
                     raise FeedError(f"{self._job_id}: {problem}")
