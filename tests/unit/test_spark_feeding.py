@@ -195,7 +195,40 @@ def test_a_program_that_is_never_reached_is_an_error(
     feeding = importlib.import_module("howdah.spark.feeding")
 
     assert feeding.MAX_TRIES * CONNECT_S > 600
+    assert 600 < feeding.UNREACHED_S < 900 - feeding.ENOUGH_UNREACHED * CONNECT_S
     monkeypatch.setattr(feeding, "MAX_TRIES", 3)
     with pytest.raises(FeedError, match=r"^job_1: none of 0 training programs listens within 0\.2 s: "):
         feeder(spark, lambda: programs._replace(connect_s=0.2)).train(Rdd(lambda: [1]))
+    assert spark.jobs == [[0]] * 3
+
+
+def test_programs_that_nobody_reaches_are_not_waited_for_with_each_partition(spark: Spark, programs: Programs) -> None:
+    is_cancelled, asked = threading.Event(), []  # type: tuple[threading.Event, list[int]]
+
+    def run(rdd: Rdd, _function: Any, partitions: list[int]) -> None:
+        asked.append(len(partitions))
+        for number in partitions[:4]:
+            assert list(rdd.compute(number)) == [0]
+        assert is_cancelled.wait(60)
+        raise InterruptedError("Spark has cancelled the job")
+
+    spark.runJob = run  # type: ignore[method-assign,assignment]
+    spark.cancelJobGroup = lambda _group: is_cancelled.set()  # type: ignore[method-assign]
+    fed = feeder(spark, lambda: programs._replace(connect_s=0.0), unreached_s=0.0)
+    with pytest.raises(FeedError, match=r"^job_1: none of 0 training programs listens within 0 s: "):
+        fed.train(Rdd(*[lambda: [1]] * 200))
+    assert asked == [200]
+
+
+def test_programs_that_begin_again_have_time_to_listen(spark: Spark, programs: Programs) -> None:
+    starts = {"worker:0": 1}
+
+    def take_data() -> bool:
+        starts["worker:0"] = min(3, starts["worker:0"] + 1)
+        return True
+
+    nowhere = programs._replace(connect_s=0.0)
+    fed = feeder(spark, lambda: nowhere, take_data=take_data, runs=lambda: dict(starts), unreached_s=0.0)
+    with pytest.raises(FeedError, match="none of 0 training programs listens"):
+        fed.train(Rdd(lambda: [1]))
     assert spark.jobs == [[0]] * 3

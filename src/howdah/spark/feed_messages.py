@@ -29,6 +29,7 @@ MAX_LINE = 1 << 16
 TRAIN, INFER, END, LOAD = "train", "infer", "end", "load"
 FULL = 1 << 62
 """The load of a program that wants no more data."""
+SILENT, UNREACHED = "silent", "unreached"
 _LISTENS = "00010000"
 """The flags of a listening socket in /proc/net/unix (__SO_ACCEPTCON of Linux)."""
 
@@ -36,9 +37,20 @@ _LISTENS = "00010000"
 class FeedError(Exception):
     """The other side has died, or is none of this cluster."""
 
+    kind = ""
+    """What tells the driver how to go on: SILENT, UNREACHED, or "" for all else."""
+
 
 class SilentProgram(FeedError):
     """The program runs, and has taken no data, or given no results, for as long as it may."""
+
+    kind = SILENT
+
+
+class UnreachedProgram(FeedError):
+    """No program listens, though a task has waited for one as long as it may."""
+
+    kind = UNREACHED
 
 
 def socket_name(cluster: str, task: str) -> str:

@@ -24,6 +24,7 @@ from howdah.spark.feed_messages import (
     TRAIN,
     FeedError,
     SilentProgram,
+    UnreachedProgram,
     hear,
     introduce,
     queue_name,
@@ -93,8 +94,8 @@ def feed_partition(programs: Programs, partition: int, batches: Iterable[pyarrow
     """Bring a partition to a program; return how many rows it has taken: 0 if it wants none.
 
     Raises:
-        FeedError: no program listens, or it has died before it had all rows, or takes none (SilentProgram). What
-            `batches` raises is raised as it is.
+        FeedError: no program listens (UnreachedProgram), or it has died before it had all rows, or takes none
+            (SilentProgram). What `batches` raises is raised as it is.
     """
     with _connect(programs, TRAIN, partition) as program:
         if not program.wants_more:
@@ -189,7 +190,11 @@ def end_feed(host: str, port: int, key: bytes, timeout_s: float) -> None:
 
 
 def _connect(programs: Programs, kind: str, partition: int) -> _Program:
-    """Connect to a program on this node, or to one elsewhere where clearly less data waits."""
+    """Connect to a program on this node, or to one elsewhere where clearly less data waits.
+
+    Raises:
+        UnreachedProgram: none has listened for `connect_s` seconds.
+    """
     deadline = time.monotonic() + programs.connect_s
     while True:
         here: list[Any] = [f"\0{name}" for name in sockets_here(programs.cluster)]
@@ -203,7 +208,7 @@ def _connect(programs: Programs, kind: str, partition: int) -> _Program:
                 problem = error
         if time.monotonic() > deadline:
             where = f"none of {len(programs.ports)} training programs listens"
-            raise FeedError(f"{where} within {programs.connect_s:g} s: {problem or 'none is on this node'}")
+            raise UnreachedProgram(f"{where} within {programs.connect_s:g} s: {problem or 'none is on this node'}")
         time.sleep(_STEP_S)
 
 

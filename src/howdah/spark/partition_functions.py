@@ -15,7 +15,7 @@ import numpy
 import pyarrow
 
 from howdah.spark.columns import to_batches, to_numpy, to_rows
-from howdah.spark.feed_messages import FeedError, SilentProgram
+from howdah.spark.feed_messages import FeedError
 from howdah.spark.feeding_task import Programs, end_feed, feed_partition, infer_partition
 
 BATCH_ROWS = 1024
@@ -57,15 +57,15 @@ def train_arrow(programs: Programs, reports: Any) -> Callable[[Iterable[Any]], I
 
 def _train(programs: Programs, reports: Any, partition: int, batches: Iterable[Any]) -> int:
     """Feed a partition, and report its number, how many rows were taken, and what went wrong with the program, as a
-    text, and whether it was silent. That is no failure of this task, which Spark would repeat at once: the driver knows
+    text, and of which kind that is. That is no failure of this task, which Spark would repeat at once: the driver knows
     whether a program starts again."""
     try:
         taken = feed_partition(programs, partition, batches)
     except FeedError as error:
         # Plain values: Spark brings them back by a pickle that cannot have this code's classes.
-        reports.add([(partition, 0, str(error), isinstance(error, SilentProgram))])
+        reports.add([(partition, 0, str(error), error.kind)])
         return 0
-    reports.add([(partition, taken, "", False)])
+    reports.add([(partition, taken, "", "")])
     return taken
 
 
