@@ -375,7 +375,7 @@ class Row(tuple[Any, ...]):
     "rows",
     [
         [{"a": 1}, {"a": 1, "b": 2}],
-        [{"a": 1, "b": 2}, {"a": 1}],
+        [{"a": 1, "b": 2}, {"a": 1, "c": 2}],
         [Row(a=1, b=2), Row(b=2, a=1)],
         [("a", "b"), {"a": 1, "b": 2}],
         [("a", "b"), "ab"],
@@ -390,6 +390,16 @@ def test_rows_whose_values_would_be_lost_or_mixed_are_refused(rows: list[Any]) -
     if all(rows):
         with pytest.raises(ValueError, match=r"^rows must have"):
             list(to_batches(rows, 1))
+
+
+def test_a_mapping_that_lacks_a_key_has_a_null_there() -> None:
+    rows = [{"a": 1, "b": 2}, {"a": 3}, {"b": 4}, {}]
+    for size in (1, 2, 10):
+        found = [row for batch in to_batches(rows, size) for row in to_rows(batch)]
+        assert found == [{"a": 1, "b": 2}, {"a": 3, "b": None}, {"a": None, "b": 4}, {"a": None, "b": None}]
+    for value in (b"x", bytearray(b"x"), "x", [1.0, 2.0], numpy.ones(2)):
+        (batch,) = to_batches([{"a": 1, "b": value}, {"a": 2}], 10)
+        assert batch.column(1).is_null().to_pylist() == [False, True]
 
 
 def test_rows_of_every_kind_become_columns() -> None:
