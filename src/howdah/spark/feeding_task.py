@@ -36,7 +36,9 @@ CONNECT_S = 20.0
 """How long a program may take to listen again, after it was restarted."""
 _STEP_S = 0.1
 KEEPALIVE_IDLE_S, KEEPALIVE_EVERY_S, KEEPALIVE_COUNT = 30, 10, 6
-"""After 90 s without a sign the machine of a program is gone: Spark's task ends, and another one feeds its rows."""
+"""After 90 s without a sign the machine of a program is gone: the task ends, and its rows are fed again. That is so
+where nothing is on its way there, as when a task waits for an answer. While data waits to be acknowledged, Linux asks
+nothing: it sends that again, and gives up after about 15 min (tcp_retries2)."""
 MAX_ASKED = 16
 """How many programs of other nodes are asked how much data waits there."""
 SLACK, SLACK_BYTES = 1.1, 1 << 16
