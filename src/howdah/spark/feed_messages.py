@@ -8,7 +8,8 @@
              "taken": ROWS}, the rows that it has used
     program: {"taken": ROWS} when all rows are in its buffer; for inference an Arrow stream with the results comes first
 
-A connection that ends before `taken` means that the program has died: the task fails, and Spark runs it again.
+A connection that ends before `taken` means that the program has died. In `Cluster.train` the driver feeds the partition
+again when the program has started again; elsewhere, as in inference, the task fails, and Spark runs it again.
 
 A program listens on a Unix socket in the abstract namespace, which its node's tasks find by its name, and on a port of
 the node. Spark brings this module to its executors by value: it imports Python's own library alone.
