@@ -340,6 +340,18 @@ def test_each_feed_of_a_node_ends_with_the_feed(programs: Programs, reads: list[
         )
 
 
+def test_feeds_that_are_not_named_go_on(programs: Programs) -> None:
+    port = free_port()
+    with closing(Node(programs.cluster, port)) as node:
+        node.feed(), node.feed(queue="second")
+        end_feed("127.0.0.1", port, KEY, 10.0, ["second", "third"])
+        assert [node.feed(queue=name).should_stop() for name in ("", "second", "third", "fourth")] == [0, 1, 1, 0]
+        end_feed("127.0.0.1", port, KEY, 10.0, [""])
+        assert [node.feed(queue=name).should_stop() for name in ("", "fourth")] == [1, 0]
+        end_feed("127.0.0.1", port, KEY, 10.0)
+        assert [node.feed(queue=name).should_stop() for name in ("fourth", "fifth")] == [1, 1]
+
+
 def test_a_feed_that_a_node_does_not_read_takes_nothing(programs: Programs) -> None:
     """Nor does it keep data from those that read it."""
     ports = [("127.0.0.1", free_port()) for _ in range(2)]

@@ -2,7 +2,8 @@
 
     program: a nonce; task: its digest, made with the cluster's key
     task:    a line of JSON: what it brings (`train`, `infer`, or `end`), and the number of its partition; or `load`,
-             which the program answers with {"bytes": BYTES}: what waits in its buffer
+             which the program answers with {"bytes": BYTES}: what waits in its buffer. An `end` may name
+             the feeds that end, as `queues`
     program: {"go": true, "bytes": BYTES}, or {"stop": true} if it wants no more; the task may go elsewhere
     task:    an Arrow stream of record batches; a program that wants no more may say meanwhile {"stop": true,
              "taken": ROWS}, the rows that it has used

@@ -178,15 +178,15 @@ class _Writer(threading.Thread):
         self.join()
 
 
-def end_feed(host: str, port: int, key: bytes, timeout_s: float) -> None:
-    """Tell a program that no more data will come.
+def end_feed(host: str, port: int, key: bytes, timeout_s: float, queues: Sequence[str] | None = None) -> None:
+    """Tell a program that no more data will come, to feeds of these names or to any.
 
     Raises:
         FeedError, OSError: it does not listen, or does not answer.
     """
     with (
         socket.create_connection((host, port), timeout_s) as connection,
-        _introduced(connection, key, END, 0).makefile("rb") as answers,
+        _introduced(connection, key, END, 0, queues=queues).makefile("rb") as answers,
     ):
         hear(answers)
 
@@ -284,9 +284,9 @@ def _open(programs: Programs, place: Any, kind: str, partition: int) -> socket.s
         raise
 
 
-def _introduced(connection: socket.socket, key: bytes, kind: str, partition: int) -> socket.socket:
+def _introduced(connection: socket.socket, key: bytes, kind: str, partition: int, **more: Any) -> socket.socket:
     introduce(connection, key)
-    say(connection, kind=kind, partition=partition)
+    say(connection, kind=kind, partition=partition, **more)
     return connection
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -74,14 +74,14 @@ def train_rows(programs: Programs) -> Callable[[Iterable[Any]], list[int]]:
     return lambda rows: [feed_partition(programs, partition_number(), to_batches(rows, BATCH_ROWS))]
 
 
-def end_rows(programs: Programs, grace_s: float) -> Callable[[Iterable[Any]], list[bool]]:
-    """Return the function of a partition that tells all programs that no more rows will come, and then waits
-    `grace_s` seconds."""
+def end_rows(programs: Programs, grace_s: float, queues: Sequence[str]) -> Callable[[Iterable[Any]], list[bool]]:
+    """Return the function of a partition that tells all programs that no more rows will come to feeds of these names,
+    and then waits `grace_s` seconds."""
 
     def run(_rows: Iterable[Any]) -> list[bool]:
         for host, port in programs.ports:
             with contextlib.suppress(OSError, FeedError):  # it has ended, as another partition has told it to
-                end_feed(host, port, programs.key, programs.connect_s)
+                end_feed(host, port, programs.key, programs.connect_s, queues)
         time.sleep(grace_s)
         return [True]
 
