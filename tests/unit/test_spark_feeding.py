@@ -153,6 +153,8 @@ def test_what_begins_again_gets_no_rest_of_what_its_earlier_start_had(spark: Spa
     starts, feeds = {"worker:0": 1}, [DataFeed(socket_name(programs.cluster, "worker:0"), KEY)]
 
     def restart() -> None:
+        for partition in list(feeds[-1]._partitions):  # as a program that dies, which says nothing
+            partition.connection.shutdown(socket.SHUT_RDWR)
         feeds[-1].close()
         feeds.append(DataFeed(socket_name(programs.cluster, "worker:0"), KEY))
         starts["worker:0"] += 1
