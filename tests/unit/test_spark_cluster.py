@@ -109,7 +109,8 @@ class FedCluster:
     def await_programs(self) -> bool:
         return self.outcome is None
 
-    def train(self, _data: Any) -> int:
+    def train(self, _data: Any, starts: Any) -> int:
+        assert starts == self.starts
         self._do("pass")
         return self._rows if len(self.did) < 20 else 0
 
@@ -210,6 +211,35 @@ def test_a_stream_that_has_failed_is_told_when_the_cluster_shuts_down(
     assert not any(stream.isActive for stream in streams)
     streams[1].failure = None
     assert cluster.shutdown().state is State.SUCCEEDED
+
+
+def test_a_stream_that_took_the_place_of_a_failed_one_is_what_counts(
+    pyspark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, failed, other = ended_cluster(), Stream(), Stream()
+    monkeypatch.setattr(cluster, "end_feed", lambda: None)
+    cluster.train(failed)
+    failed.isActive, failed.failure = False, ValueError("row 7 is no number")
+    cluster.train(other)
+    assert cluster.shutdown().state is State.SUCCEEDED
+    other.failure = ValueError("row 8 is no number")
+    with pytest.raises(ValueError, match="row 8 is no number"):
+        cluster.shutdown()
+
+
+def test_a_last_batch_that_fails_is_told_when_the_cluster_shuts_down(
+    pyspark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class LastFails(Stream):
+        def stop(self) -> None:
+            super().stop()
+            self.failure = ValueError("row 9 is no number")
+
+    cluster = ended_cluster()
+    monkeypatch.setattr(cluster, "end_feed", cluster._stop_streams)
+    cluster.train(LastFails())
+    with pytest.raises(ValueError, match="row 9 is no number"):
+        cluster.shutdown()
 
 
 @pytest.fixture

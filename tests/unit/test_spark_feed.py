@@ -340,6 +340,18 @@ def test_each_feed_of_a_node_ends_with_the_feed(programs: Programs, reads: list[
         )
 
 
+def test_feeds_that_are_not_named_go_on(programs: Programs) -> None:
+    port = free_port()
+    with closing(Node(programs.cluster, port)) as node:
+        node.feed(), node.feed(queue="second")
+        end_feed("127.0.0.1", port, KEY, 10.0, ["second", "third"])
+        assert [node.feed(queue=name).should_stop() for name in ("", "second", "third", "fourth")] == [0, 1, 1, 0]
+        end_feed("127.0.0.1", port, KEY, 10.0, [""])
+        assert [node.feed(queue=name).should_stop() for name in ("", "fourth")] == [1, 0]
+        end_feed("127.0.0.1", port, KEY, 10.0)
+        assert [node.feed(queue=name).should_stop() for name in ("fourth", "fifth")] == [1, 1]
+
+
 def test_a_feed_that_a_node_does_not_read_takes_nothing(programs: Programs) -> None:
     """Nor does it keep data from those that read it."""
     ports = [("127.0.0.1", free_port()) for _ in range(2)]
@@ -375,7 +387,7 @@ class Row(tuple[Any, ...]):
     "rows",
     [
         [{"a": 1}, {"a": 1, "b": 2}],
-        [{"a": 1, "b": 2}, {"a": 1}],
+        [{"a": 1, "b": 2}, {"a": 1, "c": 2}],
         [Row(a=1, b=2), Row(b=2, a=1)],
         [("a", "b"), {"a": 1, "b": 2}],
         [("a", "b"), "ab"],
@@ -390,6 +402,16 @@ def test_rows_whose_values_would_be_lost_or_mixed_are_refused(rows: list[Any]) -
     if all(rows):
         with pytest.raises(ValueError, match=r"^rows must have"):
             list(to_batches(rows, 1))
+
+
+def test_a_mapping_that_lacks_a_key_has_a_null_there() -> None:
+    rows = [{"a": 1, "b": 2}, {"a": 3}, {"b": 4}, {}]
+    for size in (1, 2, 10):
+        found = [row for batch in to_batches(rows, size) for row in to_rows(batch)]
+        assert found == [{"a": 1, "b": 2}, {"a": 3, "b": None}, {"a": None, "b": 4}, {"a": None, "b": None}]
+    for value in (b"x", bytearray(b"x"), "x", [1.0, 2.0], numpy.ones(2)):
+        (batch,) = to_batches([{"a": 1, "b": value}, {"a": 2}], 10)
+        assert batch.column(1).is_null().to_pylist() == [False, True]
 
 
 def test_rows_of_every_kind_become_columns() -> None:

@@ -80,7 +80,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
 
 @pytest.fixture
 def programs() -> Programs:
-    return Programs(os.urandom(8).hex(), KEY, connect_s=0.2)
+    return Programs(os.urandom(8).hex(), KEY, connect_s=10.0)
 
 
 def feeder(spark: Spark, programs: Callable[[], Programs], **more: Any) -> Any:
@@ -131,7 +131,7 @@ def test_what_reading_the_data_raises_is_raised_once(spark: Spark, programs: Pro
 
 def test_programs_that_were_restarted_are_fed_where_they_listen_now(spark: Spark, programs: Programs) -> None:
     def at(port: int) -> Programs:
-        return programs._replace(ports=[("127.0.0.1", port)])
+        return programs._replace(ports=[("127.0.0.1", port)], connect_s=0.2 if port == gone else 10.0)
 
     with (
         closing(socket.create_server(("127.0.0.1", 0))) as first,
@@ -149,13 +149,88 @@ def test_programs_that_were_restarted_are_fed_where_they_listen_now(spark: Spark
     assert [each.value for each in spark.accumulators] == [[]]  # which Spark keeps
 
 
+def test_what_begins_again_gets_no_rest_of_what_its_earlier_start_had(spark: Spark, programs: Programs) -> None:
+    starts, feeds = {"worker:0": 1}, [DataFeed(socket_name(programs.cluster, "worker:0"), KEY)]
+
+    def restart() -> None:
+        for partition in list(feeds[-1]._partitions):  # as a program that dies, which says nothing
+            partition.connection.shutdown(socket.SHUT_RDWR)
+        feeds[-1].close()
+        feeds.append(DataFeed(socket_name(programs.cluster, "worker:0"), KEY))
+        starts["worker:0"] += 1
+
+    def last_rows() -> Iterator[int]:
+        yield 3
+        restart()
+
+    fed, before = feeder(spark, lambda: programs, runs=lambda: dict(starts)), dict(starts)
+    try:
+        assert fed.train(Rdd(lambda: [1, 2], last_rows), before) == 2
+        assert spark.jobs == [[0, 1]]
+        assert fed.train(Rdd(lambda: [1, 2]), before) == 0
+        assert spark.jobs == [[0, 1]]
+        assert fed.train(Rdd(lambda: [1, 2]), dict(starts)) == 2
+        assert feeds[-1].next_rows(2) == [1, 2]
+    finally:
+        feeds[-1].close()
+
+
+def test_a_feed_ends_as_soon_as_its_programs_begin_again(spark: Spark, programs: Programs) -> None:
+    starts, is_cancelled = {"worker:0": 1}, threading.Event()
+
+    def rows() -> Iterator[int]:
+        starts["worker:0"] += 1
+        assert is_cancelled.wait(60)
+        raise InterruptedError("Spark has cancelled the job")
+        yield
+
+    spark.cancelJobGroup = lambda _group: is_cancelled.set()  # type: ignore[method-assign]
+    fed = feeder(spark, lambda: programs, runs=lambda: dict(starts))
+    with DataFeed(socket_name(programs.cluster, "worker:0"), KEY):
+        assert fed.train(Rdd(rows), {"worker:0": 1}) == 0
+    assert spark.jobs == [[0]]
+
+
 def test_a_program_that_is_never_reached_is_an_error(
     spark: Spark, programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feeding = importlib.import_module("howdah.spark.feeding")
 
     assert feeding.MAX_TRIES * CONNECT_S > 600
+    assert 600 < feeding.UNREACHED_S < 900 - feeding.ENOUGH_UNREACHED * CONNECT_S
     monkeypatch.setattr(feeding, "MAX_TRIES", 3)
     with pytest.raises(FeedError, match=r"^job_1: none of 0 training programs listens within 0\.2 s: "):
-        feeder(spark, lambda: programs).train(Rdd(lambda: [1]))
+        feeder(spark, lambda: programs._replace(connect_s=0.2)).train(Rdd(lambda: [1]))
+    assert spark.jobs == [[0]] * 3
+
+
+def test_programs_that_nobody_reaches_are_not_waited_for_with_each_partition(spark: Spark, programs: Programs) -> None:
+    is_cancelled, asked = threading.Event(), []  # type: tuple[threading.Event, list[int]]
+
+    def run(rdd: Rdd, _function: Any, partitions: list[int]) -> None:
+        asked.append(len(partitions))
+        for number in partitions[:4]:
+            assert list(rdd.compute(number)) == [0]
+        assert is_cancelled.wait(60)
+        raise InterruptedError("Spark has cancelled the job")
+
+    spark.runJob = run  # type: ignore[method-assign,assignment]
+    spark.cancelJobGroup = lambda _group: is_cancelled.set()  # type: ignore[method-assign]
+    fed = feeder(spark, lambda: programs._replace(connect_s=0.0), unreached_s=0.0)
+    with pytest.raises(FeedError, match=r"^job_1: none of 0 training programs listens within 0 s: "):
+        fed.train(Rdd(*[lambda: [1]] * 200))
+    assert asked == [200]
+
+
+def test_programs_that_begin_again_have_time_to_listen(spark: Spark, programs: Programs) -> None:
+    starts = {"worker:0": 1}
+
+    def take_data() -> bool:
+        starts["worker:0"] = min(3, starts["worker:0"] + 1)
+        return True
+
+    nowhere = programs._replace(connect_s=0.0)
+    fed = feeder(spark, lambda: nowhere, take_data=take_data, runs=lambda: dict(starts), unreached_s=0.0)
+    with pytest.raises(FeedError, match="none of 0 training programs listens"):
+        fed.train(Rdd(lambda: [1]))
     assert spark.jobs == [[0]] * 3

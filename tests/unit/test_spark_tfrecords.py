@@ -59,8 +59,17 @@ def test_a_path_is_on_the_file_system_of_spark(tmp_path: Path, monkeypatch: pyte
         return dfutil._uri(SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=lambda: conf)), path)
 
     hdfs = "hdfs://nn:8020"
-    assert found("/data/x", hdfs) == "hdfs://nn:8020/data/x"
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
     assert found("x", hdfs) == f"hdfs://nn:8020/user/{getpass.getuser()}/x"
+    monkeypatch.setenv("HADOOP_USER_NAME", "ada")
+    assert found("x", hdfs) == "hdfs://nn:8020/user/ada/x"
+    monkeypatch.delenv("HADOOP_USER_NAME")
+
+    def has_no_name() -> str:
+        raise KeyError("getpwuid(): uid not found: 1000660000")
+
+    monkeypatch.setattr(getpass, "getuser", has_no_name)
+    assert found("/data/x", hdfs) == "hdfs://nn:8020/data/x"
     assert found("hdfs:///x/", f"{hdfs}/") == "hdfs://nn:8020/x"
     assert found("file:/x", hdfs) == found("file:///x", "file:///") == found("/x", "file:///") == "file:///x"
     assert found("x", "file:///") == f"file://{tmp_path}/x"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyspark_stand_in
 import pytest
 
 from howdah.engines.spark.container_task import write_files
@@ -352,3 +354,18 @@ def test_queues_that_make_no_sense_say_what_does() -> None:
         mgr.get_queue("error").put("this is what is wrong")
     with pytest.raises(Empty):
         mgr.get_queue("control").get(timeout=0.01)
+
+
+def test_a_shutdown_of_nodes_ends_the_queues_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pyspark_stand_in.install(monkeypatch)
+    from tensorflowonspark import TFSparkNode
+
+    told: list[Any] = []
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    programs = Programs("name", KEY, [("127.0.0.1", port)], connect_s=10.0)
+    with DataFeed("elsewhere/" + os.urandom(8).hex(), KEY, "127.0.0.1", port, on_end=told.append) as feed:
+        assert TFSparkNode.shutdown([{"programs": programs}], queues=["extra"])(iter([])) == [True]
+        assert (told, feed.should_stop()) == ([["extra"]], False)
+        assert TFSparkNode.shutdown([{"programs": programs}])(iter([])) == [True]
+        assert (told, feed.should_stop()) == ([["extra"], [""]], True)

@@ -297,13 +297,22 @@ class Cluster:
                 self._changed.wait(POLL_S)
         return self._goes_on()
 
-    def train(self, data: Any, epochs: int = 1, *, silence_s: float | None = None, queue: str = "") -> Any:
+    def train(
+        self,
+        data: Any,
+        epochs: int = 1,
+        *,
+        silence_s: float | None = None,
+        queue: str = "",
+        starts: Mapping[Any, int] | None = None,
+    ) -> Any:
         """Bring data to the programs, as often as `epochs` says; return when they have taken it, or want no more.
 
         `data` is a DataFrame, or an RDD of tuples, dicts, bytes, numbers or arrays. A stream (a streaming DataFrame, or
         a DStream) is fed in the background; for a DataFrame its StreamingQuery is returned, which `shutdown` stops,
         else the number of rows that were taken. A program that takes nothing for `silence_s` seconds is an error;
-        `queue` is the name of the feed, for programs with several.
+        `queue` is the name of the feed, for programs with several. With `starts`, which
+        `Cluster.starts` was before, no more comes when all programs have begun again since.
 
         Raises:
             ClusterError: the job has failed.
@@ -318,27 +327,20 @@ class Cluster:
             data.foreachRDD(lambda rdd: feeder.train(rdd) and None)
             return None
         with self.cancelled_by_interrupt():
-            return sum(feeder.train(data) for _ in range(epochs))
+            return sum(feeder.train(data, starts) for _ in range(epochs))
 
     def feed_stream(self, frame: Any, feed: Callable[[Any], Any]) -> Any:
         """Start a query that calls `feed` with each batch of a streaming DataFrame, and return it. It is stopped when
-        the feed ends."""
+        the feed ends. What an earlier one has failed with by now is told no more: the program goes on from there."""
+        others = [each for each in self._streams if _failure_of(each) is None]
         query = frame.writeStream.foreachBatch(lambda batch, _number: feed(batch) and None).start()
-        self._streams.append(query)
+        self._streams = [*others, query]
         return query
 
     def _stop_streams(self) -> None:
         for query in self._streams:
             with contextlib.suppress(Exception):  # Spark itself may have ended; why a query failed, the query tells
                 query.stop()  # returns when the batch that is on its way has come
-
-    def _stream_failures(self) -> list[Exception]:
-        """Return what queries have failed with that have ended by themselves."""
-        found = []
-        for query in self._streams:
-            with contextlib.suppress(Exception):  # Spark itself may have ended
-                found += [] if query.isActive else [query.exception()]
-        return list(filter(None, found))
 
     def inference(self, data: Any, schema: str = "", *, silence_s: float | None = None, queue: str = "") -> Any:
         """Return the programs' results, one for each row, in the order of the rows of a partition: an RDD for an RDD,
@@ -403,9 +405,9 @@ class Cluster:
 
         Raises:
             ClusterError: it has failed. TimeoutError: it was cancelled.
-            Exception: what a streaming DataFrame has ended with that fed it: the programs did not get all data.
+            Exception: what a streaming DataFrame has failed with that fed it, and after which no other one was started:
+                the programs did not get all data.
         """
-        failures = self._stream_failures()
         self.end_feed()
         try:
             outcome = self.wait(timeout_s)
@@ -413,8 +415,8 @@ class Cluster:
             self._cancel_quietly()
             raise
         self._stop_streams()  # of programs that wanted no more
-        if failures:
-            raise failures[0]
+        for failure in filter(None, map(_failure_of, self._streams)):  # also of a last batch
+            raise failure
         return outcome
 
     def cancel(self) -> None:
@@ -435,6 +437,13 @@ class Cluster:
         if self.outcome is None:
             with contextlib.suppress(HowdahError):
                 self.cancel()
+
+
+def _failure_of(query: Any) -> Exception | None:
+    """Return what a query of Spark has failed with; None if it goes on, or was stopped."""
+    with contextlib.suppress(Exception):  # Spark itself may have ended
+        return None if query.isActive else query.exception()
+    return None
 
 
 def context_of(spark: Any) -> SparkContext:

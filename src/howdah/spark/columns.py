@@ -41,19 +41,21 @@ VALUE = "value"
 
 def to_batches(rows: Iterable[Any], size: int) -> Iterator[pyarrow.RecordBatch]:
     """Yield rows as record batches of up to `size` rows. Tuples and lists have the columns `0`, `1` and so on,
-    mappings and Spark's Rows their keys, all other rows the one column `value`.
+    mappings and Spark's Rows their keys, all other rows the one column `value`. A mapping that lacks a key of the first
+    one has a null there.
 
     Raises:
         ValueError: rows have different columns, or a column has values of different types.
     """
-    iterator, schema = iter(rows), None
+    iterator, schema, names = iter(rows), None, None  # type: tuple[Iterator[Any], Any, list[str] | None]
     while some := list(islice(iterator, size)):
-        batch = _to_batch(some)
+        batch = _to_batch(some, names)
         try:
             yield batch if schema is None else batch.cast(schema)
         except (ValueError, pyarrow.ArrowInvalid) as error:
             raise ValueError(f"rows must have the same columns and types as the first ones: {error}") from error
         schema = schema or batch.schema
+        names = schema.names
 
 
 def to_rows(batch: pyarrow.RecordBatch | pyarrow.Table) -> Iterator[Any]:
@@ -73,16 +75,18 @@ def to_rows(batch: pyarrow.RecordBatch | pyarrow.Table) -> Iterator[Any]:
         yield from rows
 
 
-def _to_batch(rows: list[Any]) -> pyarrow.RecordBatch:
+def _to_batch(rows: list[Any], known: list[str] | None) -> pyarrow.RecordBatch:
+    """Return rows as a batch; mappings with the columns that are `known` of earlier ones."""
     first = rows[0]
     if isinstance(first, Mapping):
-        kind, names = "dict", list(first)
-        _check_columns(rows, Mapping, frozenset)
-        columns: Iterable[Any] = ([row[name] for row in rows] for name in names)
+        kind, names = "dict", known or list(first)
+        _check_columns(rows, names, Mapping, frozenset(names).issuperset, True)
+        columns: Iterable[Any] = ([row.get(name) for row in rows] for name in names)
     elif isinstance(first, tuple | list):
         kind = "list" if isinstance(first, list) else "tuple"
-        _check_columns(rows, tuple | list, _names_of_row if hasattr(first, "__fields__") else len)
         names = list(getattr(first, "__fields__", map(str, range(len(first)))))  # Spark's Row has names
+        columns_of: Callable[[Any], Any] = _names_of_row if hasattr(first, "__fields__") else len
+        _check_columns(rows, names, tuple | list, columns_of, columns_of(first))
         columns = zip(*rows, strict=True)
     else:
         kind, names, columns = "array" if isinstance(first, numpy.ndarray) else "value", [VALUE], [rows]
@@ -90,19 +94,19 @@ def _to_batch(rows: list[Any]) -> pyarrow.RecordBatch:
     return pyarrow.RecordBatch.from_arrays(arrays, names, metadata={ROWS: kind.encode()})
 
 
-def _check_columns(rows: list[Any], kind: Any, columns_of: Callable[[Any], Any]) -> None:
-    """Do nothing if rows are of this kind and have the same columns, and more than none.
+def _check_columns(rows: list[Any], names: list[str], kind: Any, columns_of: Callable[[Any], Any], wanted: Any) -> None:
+    """Do nothing if rows are of this kind and have these columns, and more than none: `columns_of` returns what is
+    `wanted`.
 
     Raises:
         ValueError: they have not: values would be lost, or get into other columns.
     """
-    if not rows[0]:
+    if not names:
         raise ValueError("rows must have at least one column")
-    if all(issubclass(each, kind) for each in set(map(type, rows))) and len(set(map(columns_of, rows))) == 1:
+    if all(issubclass(each, kind) for each in set(map(type, rows))) and set(map(columns_of, rows)) == {wanted}:
         return
-    wanted = columns_of(rows[0])
     wrong = next(row for row in rows if not isinstance(row, kind) or columns_of(row) != wanted)
-    raise ValueError(f"rows must have the same columns as the first one, {rows[0]!r:.100}: {wrong!r:.100} has not")
+    raise ValueError(f"rows must have the columns of the first one, {', '.join(names):.100}: {wrong!r:.100} has others")
 
 
 def _names_of_row(row: Any) -> tuple[str, ...]:
@@ -111,7 +115,9 @@ def _names_of_row(row: Any) -> tuple[str, ...]:
 
 def _to_column(values: Iterable[Any]) -> pyarrow.Array:
     values = list(values)
-    if isinstance(values[0], numpy.ndarray) and all(value.shape == values[0].shape for value in values):
+    if isinstance(values[0], numpy.ndarray) and all(
+        getattr(value, "shape", None) == values[0].shape for value in values
+    ):
         array = pyarrow.array(numpy.stack(values).reshape(-1))
         for length in reversed(values[0].shape):
             array = pyarrow.FixedSizeListArray.from_arrays(array, length)
@@ -119,7 +125,7 @@ def _to_column(values: Iterable[Any]) -> pyarrow.Array:
     if (array := _float_lists(values)) is not None:
         return array
     if isinstance(values[0], bytearray):
-        values = [bytes(value) for value in values]
+        values = [value if value is None else bytes(value) for value in values]
     return pyarrow.array(values)
 
 

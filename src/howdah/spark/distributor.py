@@ -156,7 +156,7 @@ class Distributor:
             starts = cluster.starts
             passes = itertools.repeat(0) if self._epochs is None else range(self._epochs)
             for _ in passes:
-                rows = cluster.train(data)
+                rows = cluster.train(data, starts=starts)
                 has_ended = cluster.outcome is not None or (self._epochs is None and not rows)
                 if has_ended or have_begun_again(starts, cluster.starts):
                     break

@@ -44,6 +44,8 @@ class PartitionHeader(NamedTuple):
     """`train`, `infer`, or `end`: no more data will come."""
     partition: int = 0
     """The number of the partition."""
+    queues: Sequence[str] | None = None
+    """The names of the feeds that end; None for all."""
 
 
 class _Partition:
@@ -68,7 +70,8 @@ class DataFeed:
 
     It listens on a Unix socket of this `name` in the abstract namespace, and on `port` of `host` (0: on no port).
     Whoever connects must know `key`. What has come and was not handed out takes about `buffer_bytes` at most; with 0 it
-    takes no data before `take_data`, and only hears that the feed is over. `on_end` is called then.
+    takes no data before `take_data`, and only hears that the feed is over. `on_end` is called then, with the names
+    of the feeds that end, or None for all.
     """
 
     def __init__(
@@ -78,7 +81,7 @@ class DataFeed:
         host: str = "",
         port: int = 0,
         buffer_bytes: int = BUFFER_BYTES,
-        on_end: Callable[[], None] = lambda: None,
+        on_end: Callable[[Sequence[str] | None], None] = lambda _queues: None,
     ) -> None:
         self._name, self._key, self._limit, self._on_end = name, key, 0, on_end
         self._changed = threading.Condition()
@@ -295,8 +298,9 @@ class DataFeed:
                 say(connection, bytes=FULL if self._is_stopped else self._load())
                 return
             if header.kind == END:
-                self.end()
-                self._on_end()
+                if header.queues is None or "" in header.queues:  # no other feed has a port, where this is heard
+                    self.end()
+                self._on_end(header.queues)
                 say(connection, taken=0)
                 return
             self._serve_partition(_Partition(connection, header), stream)

@@ -2,13 +2,15 @@
 
     program: a nonce; task: its digest, made with the cluster's key
     task:    a line of JSON: what it brings (`train`, `infer`, or `end`), and the number of its partition; or `load`,
-             which the program answers with {"bytes": BYTES}: what waits in its buffer
+             which the program answers with {"bytes": BYTES}: what waits in its buffer. An `end` may name
+             the feeds that end, as `queues`
     program: {"go": true, "bytes": BYTES}, or {"stop": true} if it wants no more; the task may go elsewhere
     task:    an Arrow stream of record batches; a program that wants no more may say meanwhile {"stop": true,
              "taken": ROWS}, the rows that it has used
     program: {"taken": ROWS} when all rows are in its buffer; for inference an Arrow stream with the results comes first
 
-A connection that ends before `taken` means that the program has died: the task fails, and Spark runs it again.
+A connection that ends before `taken` means that the program has died. In `Cluster.train` the driver feeds the partition
+again when the program has started again; elsewhere, as in inference, the task fails, and Spark runs it again.
 
 A program listens on a Unix socket in the abstract namespace, which its node's tasks find by its name, and on a port of
 the node. Spark brings this module to its executors by value: it imports Python's own library alone.
@@ -29,6 +31,7 @@ MAX_LINE = 1 << 16
 TRAIN, INFER, END, LOAD = "train", "infer", "end", "load"
 FULL = 1 << 62
 """The load of a program that wants no more data."""
+SILENT, UNREACHED = "silent", "unreached"
 _LISTENS = "00010000"
 """The flags of a listening socket in /proc/net/unix (__SO_ACCEPTCON of Linux)."""
 
@@ -36,9 +39,20 @@ _LISTENS = "00010000"
 class FeedError(Exception):
     """The other side has died, or is none of this cluster."""
 
+    kind = ""
+    """What tells the driver how to go on: SILENT, UNREACHED, or "" for all else."""
+
 
 class SilentProgram(FeedError):
     """The program runs, and has taken no data, or given no results, for as long as it may."""
+
+    kind = SILENT
+
+
+class UnreachedProgram(FeedError):
+    """No program listens, though a task has waited for one as long as it may."""
+
+    kind = UNREACHED
 
 
 def socket_name(cluster: str, task: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyspark import InheritableThread, SparkContext, cloudpickle
 
 from howdah.errors import SpecError
 from howdah.spark import columns, feed_messages, feeding_task, partition_functions
-from howdah.spark.feed_messages import FeedError
+from howdah.spark.feed_messages import SILENT, UNREACHED, FeedError
 from howdah.spark.feeding_task import Programs
 from howdah.spark.partition_functions import ROWS_SCHEMA, List
 
@@ -19,6 +20,11 @@ POLL_S = 0.2
 MAX_TRIES = 40
 """How often partitions are fed again because programs were restarted, or do not listen yet: each time they are waited
 for, 20 s, as they import their framework and make their model."""
+UNREACHED_S = 800.0
+"""How long programs may run of which none listens, before it is an error: with the try that is on its way then about a
+quarter of an hour, however many slots of Spark the tasks have that wait for them."""
+ENOUGH_UNREACHED = 4
+"""After how many tasks that have reached none, one after another, a try ends: more would only wait as long again."""
 RETRY_S = 1.0
 _numbers = itertools.count(1)
 
@@ -57,57 +63,74 @@ class SparkFeeder:
         job_id: str,
         goes_on: Callable[[], bool],
         take_data: Callable[[], bool],
-        runs: Callable[[], object],
+        runs: Callable[[], Mapping[Any, int]],
         retry_s: float = RETRY_S,
+        unreached_s: float = UNREACHED_S,
     ) -> None:
         self._context, self._programs, self._job_id = context, programs, job_id
         self._goes_on, self._take_data, self._runs, self._retry_s = goes_on, take_data, runs, retry_s
+        self._unreached_s = unreached_s
         carry_modules()
 
-    def train(self, data: Any) -> int:
+    def train(self, data: Any, starts: Mapping[Any, int] | None = None) -> int:
         """Bring all partitions to the programs, those again whose program was restarted; return how many rows were
-        taken.
+        taken. With `starts` of the programs it ends, too, when all of them have begun again: their data is another.
 
         Raises:
-            FeedError: a program runs and takes no data, or none is reached in many tries. What Spark raises, if it
-                cannot read the data.
+            FeedError: a program runs and takes no data, or none is reached in many tries, or for a quarter of an hour.
+                What Spark raises, if it cannot read the data.
         """
         reports: Any = self._context.accumulator([], List())
         try:
-            self._feed_partitions(data, reports)
+            self._feed_partitions(data, reports, starts)
             return sum(_taken(reports.value).values())
         finally:
             reports.value = []  # pyspark keeps it for good, and a stream makes one for each batch
 
-    def _feed_partitions(self, data: Any, reports: Any) -> None:
+    def _feed_partitions(self, data: Any, reports: Any, starts: Mapping[Any, int] | None) -> None:
         programs = self._programs()
         fed = _fed(data, programs, reports)
         every = list(range(fed.getNumPartitions()))
+
+        def has_begun_again() -> bool:
+            return starts is not None and have_begun_again(starts, self._runs())
+
+        def take_data() -> bool:
+            return self._take_data() and not has_begun_again()
+
+        reached = time.monotonic()
         for attempt in range(MAX_TRIES):
             left = sorted(set(every) - _taken(reports.value).keys())
-            if not (left and self._goes_on()):
+            if not (left and self._goes_on()) or has_begun_again():
                 break
             if (now := self._programs()) != programs:  # restarted, they may listen elsewhere
                 programs, fed = now, _fed(data, now, reports)
             runs, heard = self._runs(), len(reports.value)
 
-            def is_silent(heard: int = heard) -> bool:
-                return any(silent for *_, silent in reports.value[heard:])
+            def kinds(heard: int = heard) -> list[str]:
+                return [kind for *_, kind in reports.value[heard:]]
+
+            def is_in_vain() -> bool:
+                return SILENT in kinds() or kinds()[-ENOUGH_UNREACHED:] == [UNREACHED] * ENOUGH_UNREACHED
 
             try:
-                self._collect(fed, left, is_silent)
+                self._collect(fed, left, lambda: is_in_vain() or has_begun_again())
             except Exception:
-                if not self._take_data():
+                if not take_data():
                     break  # the programs have ended well, before they had all data
                 # Where a program was started again meanwhile, Spark may have failed with it.
-                if not is_silent() and (self._runs() == runs or attempt + 1 == MAX_TRIES):
+                if not is_in_vain() and (self._runs() == runs or attempt + 1 == MAX_TRIES):
                     raise
             problem = next((text for *_, text, _ in reports.value[heard:] if text), "")
             if problem:
                 threading.Event().wait(self._retry_s)
-                if not self._take_data():
+                if not take_data():
                     break
-                if attempt + 1 == MAX_TRIES or (is_silent() and self._runs() == runs):
+                is_same = self._runs() == runs
+                is_unreached = is_same and set(kinds()) == {UNREACHED}
+                reached = reached if is_unreached else time.monotonic()
+                is_too_long = is_unreached and time.monotonic() - reached > self._unreached_s
+                if attempt + 1 == MAX_TRIES or is_too_long or (is_same and SILENT in kinds()):
                     raise FeedError(f"{self._job_id}: {problem}")
 
     def _collect(self, rdd: Any, partitions: list[int], is_enough: Callable[[], bool]) -> list[Any]:
@@ -161,7 +184,7 @@ def _fed(data: Any, programs: Programs, reports: Any) -> Any:
     return data.mapPartitionsWithIndex(partition_functions.train_rdd(programs, reports))
 
 
-def _taken(reports: list[tuple[int, int, str, bool]]) -> dict[int, int]:
+def _taken(reports: list[tuple[int, int, str, str]]) -> dict[int, int]:
     """Return how many rows of each partition were taken that has come whole."""
     return {partition: rows for partition, rows, problem, _ in reports if not problem}
 

@@ -24,6 +24,7 @@ from howdah.spark.feed_messages import (
     TRAIN,
     FeedError,
     SilentProgram,
+    UnreachedProgram,
     hear,
     introduce,
     queue_name,
@@ -35,7 +36,9 @@ CONNECT_S = 20.0
 """How long a program may take to listen again, after it was restarted."""
 _STEP_S = 0.1
 KEEPALIVE_IDLE_S, KEEPALIVE_EVERY_S, KEEPALIVE_COUNT = 30, 10, 6
-"""After 90 s without a sign the machine of a program is gone: Spark's task ends, and another one feeds its rows."""
+"""After 90 s without a sign the machine of a program is gone: the task ends, and its rows are fed again. That is so
+where nothing is on its way there, as when a task waits for an answer. While data waits to be acknowledged, Linux asks
+nothing: it sends that again, and gives up after about 15 min (tcp_retries2)."""
 MAX_ASKED = 16
 """How many programs of other nodes are asked how much data waits there."""
 SLACK, SLACK_BYTES = 1.1, 1 << 16
@@ -93,8 +96,8 @@ def feed_partition(programs: Programs, partition: int, batches: Iterable[pyarrow
     """Bring a partition to a program; return how many rows it has taken: 0 if it wants none.
 
     Raises:
-        FeedError: no program listens, or it has died before it had all rows, or takes none (SilentProgram). What
-            `batches` raises is raised as it is.
+        FeedError: no program listens (UnreachedProgram), or it has died before it had all rows, or takes none
+            (SilentProgram). What `batches` raises is raised as it is.
     """
     with _connect(programs, TRAIN, partition) as program:
         if not program.wants_more:
@@ -175,21 +178,25 @@ class _Writer(threading.Thread):
         self.join()
 
 
-def end_feed(host: str, port: int, key: bytes, timeout_s: float) -> None:
-    """Tell a program that no more data will come.
+def end_feed(host: str, port: int, key: bytes, timeout_s: float, queues: Sequence[str] | None = None) -> None:
+    """Tell a program that no more data will come, to feeds of these names or to any.
 
     Raises:
         FeedError, OSError: it does not listen, or does not answer.
     """
     with (
         socket.create_connection((host, port), timeout_s) as connection,
-        _introduced(connection, key, END, 0).makefile("rb") as answers,
+        _introduced(connection, key, END, 0, queues=queues).makefile("rb") as answers,
     ):
         hear(answers)
 
 
 def _connect(programs: Programs, kind: str, partition: int) -> _Program:
-    """Connect to a program on this node, or to one elsewhere where clearly less data waits."""
+    """Connect to a program on this node, or to one elsewhere where clearly less data waits.
+
+    Raises:
+        UnreachedProgram: none has listened for `connect_s` seconds.
+    """
     deadline = time.monotonic() + programs.connect_s
     while True:
         here: list[Any] = [f"\0{name}" for name in sockets_here(programs.cluster)]
@@ -203,7 +210,7 @@ def _connect(programs: Programs, kind: str, partition: int) -> _Program:
                 problem = error
         if time.monotonic() > deadline:
             where = f"none of {len(programs.ports)} training programs listens"
-            raise FeedError(f"{where} within {programs.connect_s:g} s: {problem or 'none is on this node'}")
+            raise UnreachedProgram(f"{where} within {programs.connect_s:g} s: {problem or 'none is on this node'}")
         time.sleep(_STEP_S)
 
 
@@ -277,9 +284,9 @@ def _open(programs: Programs, place: Any, kind: str, partition: int) -> socket.s
         raise
 
 
-def _introduced(connection: socket.socket, key: bytes, kind: str, partition: int) -> socket.socket:
+def _introduced(connection: socket.socket, key: bytes, kind: str, partition: int, **more: Any) -> socket.socket:
     introduce(connection, key)
-    say(connection, kind=kind, partition=partition)
+    say(connection, kind=kind, partition=partition, **more)
     return connection
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from howdah import program
@@ -22,7 +23,7 @@ class NodeContext:
         """The name of the cluster."""
         self._key = key
         self._feeds: dict[str, DataFeed] = {}
-        self._is_over = False
+        self._is_over, self._ended = False, set[str]()
 
     @property
     def role(self) -> str:
@@ -70,13 +71,15 @@ class NodeContext:
         port = 0 if queue else own.ports.get(FEED_PORT, 0)
         name = socket_name(queue_name(self.cluster, queue), own.task)
         self._feeds[queue] = DataFeed(name, self._key, host, port, buffer_bytes, self._end)
-        if self._is_over:
+        if self._is_over or queue in self._ended:
             self._feeds[queue].end()
 
-    def _end(self) -> None:
-        self._is_over = True
-        for feed in list(self._feeds.values()):
-            feed.end()
+    def _end(self, queues: Sequence[str] | None) -> None:
+        self._is_over = self._is_over or queues is None
+        self._ended.update(queues or ())
+        for queue, feed in list(self._feeds.items()):
+            if queues is None or queue in queues:
+                feed.end()
 
     def close(self) -> None:
         """Want no more data."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
 import pyarrow
 
 from howdah.spark.columns import to_batches, to_numpy, to_rows
-from howdah.spark.feed_messages import FeedError, SilentProgram
+from howdah.spark.feed_messages import FeedError
 from howdah.spark.feeding_task import Programs, end_feed, feed_partition, infer_partition
 
 BATCH_ROWS = 1024
@@ -57,15 +57,15 @@ def train_arrow(programs: Programs, reports: Any) -> Callable[[Iterable[Any]], I
 
 def _train(programs: Programs, reports: Any, partition: int, batches: Iterable[Any]) -> int:
     """Feed a partition, and report its number, how many rows were taken, and what went wrong with the program, as a
-    text, and whether it was silent. That is no failure of this task, which Spark would repeat at once: the driver knows
+    text, and of which kind that is. That is no failure of this task, which Spark would repeat at once: the driver knows
     whether a program starts again."""
     try:
         taken = feed_partition(programs, partition, batches)
     except FeedError as error:
         # Plain values: Spark brings them back by a pickle that cannot have this code's classes.
-        reports.add([(partition, 0, str(error), isinstance(error, SilentProgram))])
+        reports.add([(partition, 0, str(error), error.kind)])
         return 0
-    reports.add([(partition, taken, "", False)])
+    reports.add([(partition, taken, "", "")])
     return taken
 
 
@@ -74,14 +74,14 @@ def train_rows(programs: Programs) -> Callable[[Iterable[Any]], list[int]]:
     return lambda rows: [feed_partition(programs, partition_number(), to_batches(rows, BATCH_ROWS))]
 
 
-def end_rows(programs: Programs, grace_s: float) -> Callable[[Iterable[Any]], list[bool]]:
-    """Return the function of a partition that tells all programs that no more rows will come, and then waits
-    `grace_s` seconds."""
+def end_rows(programs: Programs, grace_s: float, queues: Sequence[str]) -> Callable[[Iterable[Any]], list[bool]]:
+    """Return the function of a partition that tells all programs that no more rows will come to feeds of these names,
+    and then waits `grace_s` seconds."""
 
     def run(_rows: Iterable[Any]) -> list[bool]:
         for host, port in programs.ports:
             with contextlib.suppress(OSError, FeedError):  # it has ended, as another partition has told it to
-                end_feed(host, port, programs.key, programs.connect_s)
+                end_feed(host, port, programs.key, programs.connect_s, queues)
         time.sleep(grace_s)
         return [True]
 

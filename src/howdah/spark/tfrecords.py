@@ -5,7 +5,6 @@ These functions run on the driver and on executors, which need howdah for it.
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
@@ -25,6 +24,7 @@ from pyspark.sql.types import (
 )
 
 from howdah.errors import StagingError
+from howdah.hadoop.identity import user
 from howdah.inputs.formats.base import Split
 from howdah.inputs.formats.framing import joined_frames
 from howdah.inputs.formats.tfrecord import TFRecordReader
@@ -74,8 +74,9 @@ def columns_of(schema: StructType) -> dict[str, Column]:
 def uri_of(path: str, default_fs: str = "file://") -> str:
     """Return the URI of a path as Hadoop understands it: without a scheme it is on `default_fs`, and a relative one in
     the user's home there, or below the current directory where that is this machine's file system."""
-    is_local = default_fs.startswith("file:")
-    home = uris.of_local(".") if is_local else f"{default_fs}/user/{getpass.getuser()}"
+    is_local, home = default_fs.startswith("file:"), ""
+    if not (uris.has_scheme(path) or path.startswith("/")):  # in a container the user may have no name
+        home = uris.of_local(".") if is_local else f"{default_fs}/user/{user(secure=False)}"
     return uris.absolute(path, "file://" if is_local else default_fs, home)
 
 

@@ -109,7 +109,7 @@ def run_on_node(
     node_environment.set_class_path()
     node_environment.write_executor_id(number)
     TFSparkNode.cluster_id = context.cluster
-    TFSparkNode.mgr = TFManager.NodeManager(lambda qname: context.feed(queue="" if qname == "input" else qname))
+    TFSparkNode.mgr = TFManager.NodeManager(lambda qname: context.feed(queue=_feed_name(qname)))
     if FEED_PORT in own.ports:
         TFSparkNode.mgr.feed("input")  # rows can come while `fn` imports TensorFlow and makes its model
     ctx = TFNodeContext(number, context.role, context.index, spec, default_fs, os.getcwd(), TFSparkNode.mgr)
@@ -195,8 +195,8 @@ def shutdown(
     grace_secs: float = 0,
     queues: Sequence[str] = ["input"],
 ) -> Callable[[Iterable[Any]], list[bool]]:
-    """Return the function for `foreachPartition` that tells the nodes that no more rows will come, and waits
-    `grace_secs` seconds. `TFCluster.shutdown` also waits for the nodes.
+    """Return the function for `foreachPartition` that tells the nodes that no more rows will come to these
+    queues, and waits `grace_secs` seconds. `TFCluster.shutdown` also waits for the nodes.
 
     Raises:
         Exception: Spark feeds no node of this cluster.
@@ -204,7 +204,11 @@ def shutdown(
     programs = _fed_programs(cluster_info, None, "input")
     from howdah.spark.partition_functions import end_rows
 
-    return end_rows(programs, grace_secs)
+    return end_rows(programs, grace_secs, [_feed_name(qname) for qname in queues])
+
+
+def _feed_name(qname: str) -> str:
+    return "" if qname == "input" else qname
 
 
 def _fed_programs(cluster_info: Sequence[Mapping[str, Any]], feed_timeout: float | None, qname: str) -> Any:
@@ -216,7 +220,7 @@ def _fed_programs(cluster_info: Sequence[Mapping[str, Any]], feed_timeout: float
             "Spark feeds no node of this cluster: only TFCluster.run with InputMode.SPARK starts such nodes"
         )
     carry_modules()
-    return programs.of_queue("" if qname == "input" else qname, feed_timeout)
+    return programs.of_queue(_feed_name(qname), feed_timeout)
 
 
 def _call(fn: Callable[[Any, Any], Any], tf_args: Any, ctx: TFNodeContext) -> None:
