@@ -311,8 +311,8 @@ class Cluster:
         `data` is a DataFrame, or an RDD of tuples, dicts, bytes, numbers or arrays. A stream (a streaming DataFrame, or
         a DStream) is fed in the background; for a DataFrame its StreamingQuery is returned, which `shutdown` stops,
         else the number of rows that were taken. A program that takes nothing for `silence_s` seconds is an error;
-        `queue` is the name of the feed, for programs with several. With `starts`, which
-        `Cluster.starts` was before, no more comes when all programs have begun again since.
+        `queue` is the name of the feed, for programs with several. With `starts`, what `Cluster.starts` was before,
+        no more is fed when all programs have begun again since.
 
         Raises:
             ClusterError: the job has failed.
