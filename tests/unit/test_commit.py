@@ -133,6 +133,49 @@ def test_what_was_there_is_put_back_wherever_the_commit_and_its_undoing_break_of
     assert set(seen) == {False, True}
 
 
+@pytest.mark.parametrize("first_removed", ["_SUCCESS", "d/_m"])
+@pytest.mark.parametrize("is_a_jobs", [False, True])
+def test_the_old_output_is_whole_somewhere_until_the_new_one_is_wherever_two_commits_break_off(
+    is_a_jobs: bool, first_removed: str
+) -> None:
+    class Unordered(Store):
+        def rm(self, path: Any, recursive: bool = False, maxdepth: Any = None) -> None:
+            found = self.find(path) if recursive else []
+            for name in sorted(found, key=lambda name: (not name.endswith(f"/{first_removed}"), name)):
+                self.rm_file(name)
+            if not found:
+                super().rm(path, recursive, maxdepth)
+
+    def whole(files: Mapping[str, bytes]) -> set[str]:
+        tops = {path.split("/")[2] for path in store.find("/b")}
+        places = [(top, f"/b/{top}/{name}", data) for top in tops for name, data in files.items()]
+        return tops - {top for top, path, data in places if not store.exists(path) or store.cat_file(path) != data}
+
+    first, second = (OutputCommit(f"{BASE}/.howdah-{job}-0", f"{BASE}/model", True, (("w", ""),)) for job in "jk")
+    old, new = ({name: word + name.encode() for name in ("a", "d/_m")} for word in (b"old", b"new"))
+    for life in range(100):
+        for again in range(100):
+            store = Unordered()
+            fs = FsspecFileSystem("s3://b", store)
+            for name, data in old.items():
+                store.pipe_file(f"{BASE}/{'.howdah-j-0/w' if is_a_jobs else 'model'}/{name}", data)
+            if is_a_jobs:
+                commit(first, fs)
+            for name, data in new.items():
+                store.pipe_file(f"{second.temporary}/w/{name}", data)
+            is_broken = breaks(store, life, partial(commit, second, fs))
+            is_broken_again = breaks(store, again, partial(commit, second, fs))
+            assert whole(old) or "model" in whole(new), (life, again)
+            commit(second, fs)
+            assert "model" in whole(new), (life, again)
+            assert is_a_jobs or whole(old), (life, again)
+            if not is_broken_again:
+                break
+        if not is_broken:
+            return
+    raise AssertionError("it never finished")
+
+
 @pytest.mark.parametrize("own", [b"", b"{}"])
 def test_what_a_commit_that_broke_off_has_gathered_is_kept_of_a_failed_job_without_its_marks(own: bytes) -> None:
     output = OutputCommit(f"{BASE}/.howdah-j-0", f"{BASE}/model", parts=(("w", ""),), failed=f"{BASE}/model.failed")
