@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner
 from history_jobs import begun, ended, write
 
+from howdah.api.job_annotations import Annotation
+from howdah.cli import annotate
 from howdah.cli.annotate import archive, note
 from howdah.cli.jobs import list_jobs
 from howdah.client.annotated_jobs import is_left_out
@@ -52,6 +54,20 @@ def test_a_note_and_tags_are_written_and_printed(home: Path) -> None:
     assert run(note, TWO, "--json").startswith(f'{{"id":"{TWO}","note":"","tags":["sweep"]')
     for wrong in ((ONE, "x" * 2001), (ONE, "--tag", "a,b"), ("nothing-like-it", "x")):
         assert isinstance(CliRunner().invoke(note, wrong).exception, HowdahError)
+
+
+def test_tags_that_somebody_gives_meanwhile_stay(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = annotate.read_annotation
+
+    def read_before_another(report: JobReport) -> Annotation:
+        found = read(report)
+        annotate.change_annotation(report, {"tags": ["sweep", "other"]})
+        return found
+
+    with monkeypatch.context() as at_once:
+        at_once.setattr(annotate, "read_annotation", read_before_another)
+        run(note, ONE, "--tag", "best")
+    assert run(note, ONE).splitlines()[0] == "tags: sweep, other, best"
 
 
 def test_an_archived_job_is_listed_only_where_asked_for(home: Path) -> None:

@@ -20,6 +20,7 @@ from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
 from howdah.history.retention import sweep
 from howdah.history.usage import usage
+from howdah.localfiles import change_lock
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
 from howdah.storage.files_of_owner import FilesOfOwner
@@ -288,3 +289,17 @@ def test_the_most_that_may_be_kept_is_read_again(home: Path) -> None:
     job_annotations.change(FILES, uri, id_, {"note": note, "tags": tags}, "eve", 5.0, present_tags=len(tags))
     kept = job_annotations.read(FILES, uri, id_)
     assert (kept.note, kept.tags) == (note, tuple(tags))
+
+
+def test_of_two_changes_at_once_none_is_lost(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_lock, "WAIT_S", 0.0)
+
+    def add(tags: tuple[str, ...] | None) -> list[str]:
+        with pytest.raises(NotPermitted, match="is being changed by another process"):
+            change(home, 1, note="meanwhile")
+        return [*(tags or ()), "best"]
+
+    change(home, 1, tags=["sweep"], note="before")
+    job_annotations.change(FILES, uris.of_local(home), job_id(1), {}, "eve", 5.0, edit_tags=add)
+    found = job_annotations.read(FILES, uris.of_local(home), job_id(1))
+    assert (found.tags, found.note) == (("sweep", "best"), "before")

@@ -58,7 +58,7 @@ def lay_out(files: Mapping[str, bytes]) -> tuple[Store, FsspecFileSystem]:
 @pytest.mark.parametrize("name", ["", "worker-0"])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_commit_that_breaks_off_anywhere_is_finished(name: str, overwrite: bool) -> None:
-    names = ("#1", "a.pt", "d/b.pt", "z.pt")
+    names = ("#1", "_SUCCESS", "a.pt", "d/b.pt", "z.pt")
     output = OutputCommit(f"{BASE}/.howdah-j-0", f"{BASE}/model", overwrite, (("worker-0.1", name),))
     files = {f".howdah-j-0/worker-0.1/{each}": each.encode() for each in names}
     for life in range(100):
@@ -72,8 +72,11 @@ def test_a_commit_that_breaks_off_anywhere_is_finished(name: str, overwrite: boo
         store.life = -1
         commit(output, fs)
         found = {uris.below(entry.uri, output.final): fs.read_bytes(entry.uri) for entry in fs.walk(output.final)}
-        found.pop("_SUCCESS")
-        assert found == {uris.path(uris.join("memory:///", name, each))[1:]: each.encode() for each in names}, life
+        assert found.pop("_SUCCESS").startswith(b"published by howdah: "), life
+        wanted = {uris.path(uris.join("memory:///", name, each))[1:]: each.encode() for each in names}
+        if not name:
+            wanted["_SUCCESS.program"] = wanted.pop("_SUCCESS")
+        assert found == wanted, life
         assert not fs.exists(output.temporary), life
         if not broke:
             assert life > 10
@@ -127,6 +130,70 @@ def test_what_was_there_is_put_back_wherever_the_commit_and_its_undoing_break_of
         if not is_broken:
             break
     assert seen == sorted(seen), "once the new output is there it stays"
+    assert set(seen) == {False, True}
+
+
+@pytest.mark.parametrize("first_removed", ["_SUCCESS", "d/_m"])
+@pytest.mark.parametrize("is_a_jobs", [False, True])
+def test_the_old_output_is_whole_somewhere_until_the_new_one_is_wherever_two_commits_break_off(
+    is_a_jobs: bool, first_removed: str
+) -> None:
+    class Unordered(Store):
+        def rm(self, path: Any, recursive: bool = False, maxdepth: Any = None) -> None:
+            found = self.find(path) if recursive else []
+            for name in sorted(found, key=lambda name: (not name.endswith(f"/{first_removed}"), name)):
+                self.rm_file(name)
+            if not found:
+                super().rm(path, recursive, maxdepth)
+
+    def whole(files: Mapping[str, bytes]) -> set[str]:
+        tops = {path.split("/")[2] for path in store.find("/b")}
+        places = [(top, f"/b/{top}/{name}", data) for top in tops for name, data in files.items()]
+        return tops - {top for top, path, data in places if not store.exists(path) or store.cat_file(path) != data}
+
+    first, second = (OutputCommit(f"{BASE}/.howdah-{job}-0", f"{BASE}/model", True, (("w", ""),)) for job in "jk")
+    old, new = ({name: word + name.encode() for name in ("a", "d/_m")} for word in (b"old", b"new"))
+    for life in range(100):
+        for again in range(100):
+            store = Unordered()
+            fs = FsspecFileSystem("s3://b", store)
+            for name, data in old.items():
+                store.pipe_file(f"{BASE}/{'.howdah-j-0/w' if is_a_jobs else 'model'}/{name}", data)
+            if is_a_jobs:
+                commit(first, fs)
+            for name, data in new.items():
+                store.pipe_file(f"{second.temporary}/w/{name}", data)
+            is_broken = breaks(store, life, partial(commit, second, fs))
+            is_broken_again = breaks(store, again, partial(commit, second, fs))
+            assert whole(old) or "model" in whole(new), (life, again)
+            commit(second, fs)
+            assert "model" in whole(new), (life, again)
+            assert is_a_jobs or whole(old), (life, again)
+            if not is_broken_again:
+                break
+        if not is_broken:
+            return
+    raise AssertionError("it never finished")
+
+
+@pytest.mark.parametrize("own", [b"", b"{}"])
+def test_what_a_commit_that_broke_off_has_gathered_is_kept_of_a_failed_job_without_its_marks(own: bytes) -> None:
+    output = OutputCommit(f"{BASE}/.howdah-j-0", f"{BASE}/model", parts=(("w", ""),), failed=f"{BASE}/model.failed")
+    files = {"a": b"a", "d/b": b"b"}
+    mark = {"_SUCCESS.program": own} if own else {}
+    seen = []
+    for life in range(100):
+        store, fs = lay_out({f".howdah-j-0/w/{name}": data for name, data in {**files, "_SUCCESS": own}.items()})
+        is_broken = breaks(store, life, partial(commit, output, fs))
+        is_kept, _ = set_aside(output, fs)
+        seen.append(is_kept)
+        place, marked = ("/b/model.failed", "_FAILED") if is_kept else ("/b/model", "_SUCCESS")
+        found = {path: store.cat_file(path) for path in store.find("/b")}
+        assert found.pop(f"{place}/{marked}").startswith(b"published by howdah"), life
+        assert found == {f"{place}/{name}": data for name, data in {**files, **mark}.items()}, life
+        if not is_broken:
+            break
+    assert seen == sorted(seen, reverse=True), "once the output is there it stays"
     assert set(seen) == {False, True}
 
 

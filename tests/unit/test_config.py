@@ -11,7 +11,8 @@ import pytest
 from howdah.config.settings import SETTINGS, find_setting, resolve
 from howdah.config.settings_file import refuse_harm, remove, replace_setting, write
 from howdah.config.user_file import language_setting, user_file
-from howdah.errors import SpecError
+from howdah.errors import SpecError, StagingError
+from howdah.localfiles import change_lock
 
 
 @pytest.fixture
@@ -300,3 +301,19 @@ def test_the_language_is_found_without_reading_yaml(env: dict[str, str]) -> None
     assert language_setting(env) == ""
     write(user_file(env), "language", "zh")
     assert language_setting(env) == resolve({}, env)["language"] == "zh"
+
+
+def test_of_two_changes_at_once_none_is_lost(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_lock, "WAIT_S", 0.0)
+    path = user(env, "engine: local\n")
+
+    def change_meanwhile(_before: str, _after: str) -> None:
+        with pytest.raises(StagingError, match="is being changed by another process"):
+            write(path, "language", "zh")
+        with pytest.raises(StagingError, match="is being changed by another process"):
+            remove(path, "engine")
+
+    write(path, "container_tool", "podman", check=change_meanwhile)
+    write(path, "language", "zh")
+    remove(path, "engine", check=change_meanwhile)
+    assert sorted(path.read_text().splitlines()) == ["container_tool: podman", "language: zh"]

@@ -242,3 +242,60 @@ def test_merged_lines_are_read_as_they_are_printed(monkeypatch: pytest.MonkeyPat
     assert next(lines).text == b"0000000"
     assert Verbose.asked < 200
     assert len(list(lines)) == 2 * 10_000 - 1
+
+
+class Exiting:
+    """Follows a job whose master exits before all is read that its task has printed: between two updates, or when it
+    has told the end."""
+
+    tells_end, printed = False, b"one\ntwo\nlast"
+
+    def __init__(self, engine: object, job_id: str) -> None:
+        self.engine, self.job_id, self.master, self.is_gone = engine, job_id, self, False
+        self.view = JobView(tasks={TASK: TaskView(TASK, attempt=1, attempts=[AttemptView(1)])})
+
+    def updates(self) -> Iterator[Update]:
+        report = JobReport("job_1", "", State.RUNNING, "yarn")
+        yield Update(self.view, report)
+        self.is_gone, self.view = True, replace(self.view, outcome=Outcome(State.SUCCEEDED))
+        if not self.tells_end:
+            self.master: Any = None
+        yield Update(self.view, report)
+
+    def log(self, task: TaskId, stream: str, offset: int, limit: int, attempt: int) -> LogChunk:
+        if self.is_gone:
+            raise WireError("connection refused", 0, "")
+        data = b"one\ntw" if stream == "stdout" else b""
+        return LogChunk(0, min(offset, len(data)), len(data), data[offset:].decode("latin-1"))
+
+
+class Keeping(Running):
+    """An engine that has kept what the task has printed."""
+
+    def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
+        if not self.report.state.ended:
+            raise StagingError("the job has not ended")
+        yield "worker:0 attempt 1 stdout", Exiting.printed
+
+
+@pytest.mark.parametrize("tells_end", [True, False])
+def test_the_last_lines_come_from_what_is_kept_if_the_master_exits_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tells_end: bool
+) -> None:
+    monkeypatch.setattr(logs, "Follower", Exiting)
+    monkeypatch.setattr(Exiting, "tells_end", tells_end)
+    job, followed = JobReport("job_1", "", State.RUNNING, "yarn"), replace(ALL, follow=True)
+
+    def engine() -> Keeping:
+        made = Keeping(str(tmp_path), NO_MASTER)
+        made.ends_at = 0.0
+        return made
+
+    pieces = list(logs._live_pieces(engine(), job, followed, pytest.fail))
+    assert b"".join(data for _, data in pieces) == Exiting.printed
+    assert {heading for heading, _ in pieces} == {"worker:0 stdout"}
+    for merge in (False, True):
+        lines = logs._live_lines(engine(), job, replace(followed, merge=merge))
+        assert [line.text for line in lines] == [b"one", b"two", b"last"]
+    last = replace(followed, choice=LineFilter(pattern=re.compile(b"t")))
+    assert [line.text for line in logs._live_lines(engine(), job, last)] == [b"two", b"last"]

@@ -184,6 +184,32 @@ with cache._locked(_key(verify_unchanged(FileCopy("", {uris.of_local(source)!r})
     assert (tmp_path / "x").read_bytes() == b"content"
 
 
+def test_a_fetcher_that_is_killed_before_the_last_step_stands_in_nobodys_way(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(*_: object) -> None:
+        raise SystemExit
+
+    cache = NodeCache([str(tmp_path / "kept")], 1 << 20)
+    with monkeypatch.context() as killing:
+        killing.setattr(os, "replace", kill)
+        with pytest.raises(SystemExit):
+            download([copy_of(source, tmp_path / "x")], quiet, cache)
+    (part,) = (tmp_path / "kept").rglob("*.part")
+    assert part.stat().st_mode & 0o777 == 0o400
+    modes, opened = list[int](), os.open
+
+    def open_and_look(path: str, flags: int, *mode: int) -> int:
+        if path == str(part):
+            modes.append(part.stat().st_mode & 0o777)
+        return opened(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", open_and_look)
+    assert download([copy_of(source, tmp_path / "x")], quiet, cache) == (1, 7)
+    assert (tmp_path / "x").read_bytes() == b"content"
+    assert modes[0] & 0o200, "only root may write to what is read-only"
+
+
 def test_what_a_task_writes_to_its_input_stays_with_it(tmp_path: Path, source: Path) -> None:
     for task in ("one", "two"):
         download([copy_of(source, tmp_path / task)], quiet, NodeCache([str(tmp_path / "kept")], 1 << 20))

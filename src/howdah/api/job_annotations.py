@@ -11,11 +11,13 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from howdah.errors import InvalidRequest, NotFound, NotPermitted, StagingError
 from howdah.hadoop.conf import user_on
+from howdah.localfiles.change_lock import changing
 from howdah.spec import uris
 from howdah.spec.units import LATEST_S
 from howdah.spec.values import dataclass
@@ -54,6 +56,8 @@ class Annotation:
 
 
 NONE = Annotation()
+EditTags = Callable[["tuple[str, ...] | None"], "list[str]"]
+"""A function that is called with the tags that are stored (None: those of the job file), and returns those to store."""
 
 
 def home_of(directory: str) -> str:
@@ -140,16 +144,18 @@ def change(
     now: float,
     conf_dir: str = "",
     present_tags: int = 0,
+    edit_tags: EditTags | None = None,
 ) -> Annotation:
     """Change fields of a job's annotation, which appears by one rename, and return the annotation. `conf_dir` is the
     Hadoop configuration by which `files` are read, `present_tags` the number of the job's tags with those of its file.
+    On this machine's file systems no change of another process gets lost meanwhile.
 
     Raises:
         InvalidRequest: a field has a value that is not allowed. NotFound: there is no job of this id in the home.
         NotPermitted: this user does not own the home, or may not write in it.
         EngineUnavailable: the file system does not answer.
     """
-    checked = check_changes(changes, present_tags)
+    checked = check_changes(changes, present_tags) if changes or edit_tags is None else {}
     jobs, uri = uris.join(home, "jobs"), annotation_uri(home, job_id)
     try:
         above = files.stat(jobs)
@@ -157,16 +163,25 @@ def change(
             raise NotFound(f"no job {job_id[:80]} in {home}", "job")
         if not _is_own(home, above.owner, conf_dir):
             raise NotPermitted(f"only the owner of {uris.path(home)} may annotate its jobs", "job")
-        before = _stored(files, uri)
-        if not before and files.exists(uri):
-            files.rename(uri, f"{uri}.{now:.0f}")  # damaged: what people wrote may still be in it
-        stored = {**before, **checked, "version": VERSION, "job": job_id, "changed": now, "by": by}
         files.mkdirs(uris.parent(uri), (above.mode & 0o777) or 0o755)
-        with files.writing(uri, 0o644) as sink:
-            sink.write(json.dumps(stored).encode())
+        with _changing(uri):
+            before = _stored(files, uri)
+            if edit_tags is not None:
+                checked |= check_changes({"tags": edit_tags(parse(before).tags)}, present_tags)
+            if not before and files.exists(uri):
+                files.rename(uri, f"{uri}.{now:.0f}")  # damaged: what people wrote may still be in it
+            stored = {**before, **checked, "version": VERSION, "job": job_id, "changed": now, "by": by}
+            with files.writing(uri, 0o644) as sink:
+                sink.write(json.dumps(stored).encode())
     except StagingError as error:
         raise NotPermitted(f"the annotation can't be written: {error}", "job") from error
     return parse(stored)
+
+
+@contextlib.contextmanager
+def _changing(uri: str) -> Iterator[None]:
+    with changing(Path(uris.path(uri)).with_name("all")) if uris.split(uri)[0] == "file" else contextlib.nullcontext():
+        yield
 
 
 def _is_own(home: str, owner: str, conf_dir: str) -> bool:

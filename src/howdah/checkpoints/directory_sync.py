@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from howdah.checkpoints import directory_lock, directory_snapshot, empty_directories
+from howdah.checkpoints import directory_lock, directory_snapshot, empty_directories, replacement_note
 from howdah.checkpoints.directory_snapshot import Stamp
 from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file, names_left_out
 from howdah.checkpoints.file_validation import is_useful_alone
@@ -261,8 +261,7 @@ class DirectorySync:
         were such links."""
         if not self.replace:
             return False
-        kept = self._known.keys() - gone
-        links = find_links_in_the_way(self.uri, fresh, gone, kept)
+        links = find_links_in_the_way(self.uri, fresh, gone, self._known.keys() - gone)
         for link in links:
             copies = [name for name in self._known if name == link or name.startswith(f"{link}/")]
             if not copies and self._set_aside(link, self._read_lock()[0] or "links"):
@@ -309,12 +308,13 @@ class DirectorySync:
                 self._check_unchanged(name, seen[name])
         except _ChangedMeanwhile:
             return False
-        for name in names:
-            self._keep_what_was_before(name, remotes[name])
-        for name in sorted(names, key=lambda name: upload_order(name, seen[name], self.rule)):
-            self._beside.reveal(self._stored_uri(name))
-            self._note_stored(name, seen[name])
-            self._report_moved(0)  # object stores rename by copying
+        with replacement_note.replacing(self.fs, self.uri, remotes):
+            for name in names:
+                self._keep_what_was_before(name, remotes[name])
+            for name in sorted(names, key=lambda name: upload_order(name, seen[name], self.rule)):
+                self._beside.reveal(self._stored_uri(name))
+                self._note_stored(name, seen[name])
+                self._report_moved(0)  # object stores rename by copying
         return True
 
     def _is_restless(self, name: str) -> bool:

@@ -8,13 +8,14 @@ A TensorFlow checkpoint is named by its prefix, a sharded one by its directory, 
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import json
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from howdah.checkpoints import file_validation
+from howdah.checkpoints import file_validation, replacement_note
 from howdah.checkpoints.directory_snapshot import is_temporary
 from howdah.errors import StagingError
 from howdah.spec import uris
@@ -85,6 +86,10 @@ class CheckpointTree:
         """The names of directories that hold nothing, in what was followed."""
         self.half_written: list[Entry] = []
         """What is written there under a temporary name, or was when its writer was killed, but for outputs' files."""
+        self._torn: set[str] | None = None
+        self.note = ""
+        """Which files of a checkpoint are being replaced, or were when that broke off, says the file of this URI; "" if
+        there is none."""
         self.left_out: dict[str, str] = {}
         """Why something can't be followed or copied there, by its name."""
         root = fs.stat(directory) if files is None else None
@@ -105,6 +110,8 @@ class CheckpointTree:
         for entry in found:
             name = uris.below(entry.uri, self.directory)
             if self._is_ignored(name):
+                if name == replacement_note.NAME:
+                    self.note = entry.uri
                 if is_temporary_name(posixpath.basename(name)) and not any(map(is_own_file, name.split("/"))):
                     self.half_written.append(entry)
                 continue
@@ -124,6 +131,16 @@ class CheckpointTree:
         with self.fs.open_read(self.entries[name].uri) as file:
             found = file_validation.find_defect(file, name, self.sizes[name])
         return "" if found is None and name.endswith((".h5", ".hdf5")) else found
+
+    def is_torn(self, checkpoint: FoundCheckpoint) -> bool:
+        """Return whether some of a checkpoint's files were replaced when the replacement of others broke off."""
+        if self._torn is None:
+            noted = dict[str, object]()
+            if self.note:
+                with contextlib.suppress(StagingError):  # removed since it was listed: nothing broke off
+                    noted = replacement_note.read(self.fs, self.note)
+            self._torn = replacement_note.find_torn(noted, self.entries)
+        return not self._torn.isdisjoint(checkpoint.files)
 
     def read(self, name: str, limit: int = file_validation.TEXT_LIMIT) -> bytes:
         """Read the beginning of a file."""
@@ -283,6 +300,8 @@ def is_part_of(checkpoint: FoundCheckpoint, name: str) -> bool:
 
 def find_defect(tree: CheckpointTree, checkpoint: FoundCheckpoint, rule: str = "") -> str:
     """Return the defect of a checkpoint; "" for a whole checkpoint."""
+    if tree.is_torn(checkpoint):
+        return "its files are of two moments: another checkpoint was written in its place, and that broke off"
     if checkpoint.format == "tensorflow":
         return _bundle_defect(tree, checkpoint.name)
     if checkpoint.format == "marker":

@@ -107,7 +107,9 @@ class StoredDirectory:
         """
         if not any(name in self._known for name in (*fresh, *gone)):
             return None
-        whole = self._find_whole(self.list_tree())
+        tree = self.list_tree()
+        tree.note = ""  # if a replacement broke off, what is left of it is replaced as that would have been
+        whole = self._find_whole(tree)
         files = {name for name in whole.files if is_part_of(whole, name) and not is_log(name)} if whole else set[str]()
         if whole is None or len(whole.files) < 2 or not files <= self._known.keys():
             return None

@@ -36,10 +36,13 @@ def note(
     changes: dict[str, Any] = {} if text is None else {"note": text}
     report = _find(job_id, profile, acts=bool(changes or added or removed))
     found = read_annotation(report)
-    if added or removed:
-        changes["tags"] = [tag for tag in dict.fromkeys((*(found.tags or ()), *added)) if tag not in removed]
-    if changes:
-        found = change_annotation(report, changes, len(found.tags or ()))
+    known = found.tags or ()
+
+    def edit_tags(stored: tuple[str, ...] | None) -> list[str]:  # they may have changed since they were read
+        return [tag for tag in dict.fromkeys((*(known if stored is None else stored), *added)) if tag not in removed]
+
+    if changes or added or removed:
+        found = change_annotation(report, changes, len(known), edit_tags if added or removed else None)
     if as_json:
         click.echo(to_json({"id": report.id, **dataclasses.asdict(found)}))
         return

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import click
 
+from howdah.cli.followed_logs import FollowedLogs
 from howdah.cli.i18n import _, examples, translate_stored
 from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.terminal import coloured_task, shown_line, styled_heading
@@ -36,7 +37,6 @@ from howdah.spec.units import seconds
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.wire.connection import WireError
-from howdah.wire.messages import LogChunk
 
 T = TypeVar("T")
 _Source = Callable[[Engine, JobReport, "LogSelection"], Iterator[T]]
@@ -246,17 +246,18 @@ def _archived_lines(engine: Engine, report: JobReport, selection: LogSelection) 
 
 def _live_lines(engine: Engine, job: JobReport, selection: LogSelection) -> Iterator[LogLine]:
     follower = Follower(engine, job.id)
+    followed = FollowedLogs(follower, _tell_unread)
     attempts_read: dict[tuple[TaskId, int], AttemptLines] = {}
     present: dict[TaskId, int] = {}
     report = _reporting_once(selection, _tell_unread)
     choice, tracebacks = selection.choice, dict[StreamKey, Traceback]()
-    for update in _answered_updates(follower, selection.follow):
+    for update in followed.updates(_answered_updates(follower, selection.follow)):
         fresh: list[Iterator[LogLine]] = []
         tasks = selection.tasks(update.view)
         at_once = MAX_PIECES if selection.follow or not selection.merge else MAX_PIECES // max(1, len(tasks))
         for task in tasks:
             for number in _attempts_to_read(update.view, task, selection.attempt, present):
-                logs = _live_logs(follower, task, number)
+                logs = followed.of(task, number)
                 lines = attempts_read.setdefault(
                     (task, number), AttemptLines(logs, str(task), selection.streams, selection.first_bytes, at_once)
                 )
@@ -288,16 +289,6 @@ def _chosen_lines(
         while has_more:
             yield from choice.select(lines.read(number, last=to_end), tracebacks)
             has_more = to_end and lines.has_more
-
-
-def _live_logs(follower: Follower, task: TaskId, attempt: int) -> LiveLogs:
-    """Return the reader of a running attempt (0: the present one)."""
-
-    def ask(stream: str, offset: int, limit: int) -> LogChunk:
-        assert follower.master is not None
-        return follower.master.log(task, stream, offset, limit, attempt)
-
-    return LiveLogs(ask)
 
 
 def _answered_updates(follower: Follower, follow: bool) -> Iterator[Update]:
@@ -432,8 +423,9 @@ def _live_pieces(
     offsets: dict[tuple[TaskId, int, str], int] = {}
     present: dict[TaskId, int] = {}
     follower = Follower(engine, job.id)
+    followed = FollowedLogs(follower, _tell_unread)
     report = _reporting_once(selection, report_unread)
-    for update in _answered_updates(follower, selection.follow):
+    for update in followed.updates(_answered_updates(follower, selection.follow)):
         for task in selection.tasks(update.view):
             for number in _attempts_to_read(update.view, task, selection.attempt, present):
                 is_named = selection.attempt or number != present.get(task)
@@ -441,7 +433,7 @@ def _live_pieces(
                 for name in selection.streams:
                     key = (task, number, name)
                     offsets.setdefault(key, -selection.first_bytes)
-                    for data in _new_pieces(_live_logs(follower, task, number), key, offsets, report):
+                    for data in _new_pieces(followed.of(task, number), key, offsets, report):
                         yield f"{heading} {name}", data
         if not selection.follow:
             return

@@ -108,7 +108,12 @@ def _recorded_tags(report: JobReport) -> tuple[str, ...]:
         return ()
 
 
-def change_annotation(report: JobReport, changes: Mapping[str, Any], present_tags: int = 0) -> Annotation:
+def change_annotation(
+    report: JobReport,
+    changes: Mapping[str, Any],
+    present_tags: int = 0,
+    edit_tags: job_annotations.EditTags | None = None,
+) -> Annotation:
     """Change fields of the job's annotation, and return it. `present_tags` is the number of the tags that it has.
 
     Raises:
@@ -116,6 +121,6 @@ def change_annotation(report: JobReport, changes: Mapping[str, Any], present_tag
     """
     home, files = job_annotations.home_of(report.directory), filesystem(report.directory, report.conf_dir)
     changed = job_annotations.change(
-        files, home, report.id, changes, getpass.getuser(), time.time(), report.conf_dir, present_tags
+        files, home, report.id, changes, getpass.getuser(), time.time(), report.conf_dir, present_tags, edit_tags
     )
     return changed if changed.tags is not None else replace(changed, tags=read_annotation(report).tags)

@@ -11,12 +11,13 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from howdah.config.settings import check_value, resolve, setting_nodes
 from howdah.config.yaml_tree import Keys, Text, parse
 from howdah.errors import Mistake, SpecError, StagingError
+from howdah.localfiles.change_lock import changing
 
 _ENTRY = re.compile(r"""(\s*[^:]+:)[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^#\n]*?)([ \t]+#.*)?\n$""")
 _UNQUOTED = re.compile(r"[A-Za-z0-9_/.]([A-Za-z0-9_/.@+:,=-]*[A-Za-z0-9_/.@+=-])?")
@@ -65,14 +66,15 @@ def write(path: Path, key: str, value: str, profile: str = "", check: Check = _a
     """
     if key != "profile" or profile:
         check_value(key, value, "howdah config set", path.parent)
-    text = _text(path)
-    new = replace_setting(text, key, value, profile)
-    expected = _values(text)
-    expected[(profile, key)] = value
-    if _values(new, key) != expected:
-        raise SpecError.at(str(path), f"has a form in which {key} can't be changed line by line: edit it yourself")
-    check(text, new)
-    _replace(path, new)
+    with _changing(path):
+        text = _text(path)
+        new = replace_setting(text, key, value, profile)
+        expected = _values(text)
+        expected[(profile, key)] = value
+        if _values(new, key) != expected:
+            raise SpecError.at(str(path), f"has a form in which {key} can't be changed line by line: edit it yourself")
+        check(text, new)
+        _replace(path, new)
 
 
 def remove(path: Path, key: str, profile: str = "", check: Check = _accept) -> None:
@@ -82,16 +84,17 @@ def remove(path: Path, key: str, profile: str = "", check: Check = _accept) -> N
         SpecError: it is not set there, the file has a form in which one line can't be removed, or `check` refuses.
         StagingError: it can't be read or written.
     """
-    text = _text(path)
-    expected = _values(text)
-    if expected.pop((profile, key), None) is None:
-        where = f"profile {profile!r} of {path}" if profile else str(path)
-        raise SpecError.at(key, f"is not set in {where}")
-    new = remove_setting(text, key, profile)
-    if _values(new) != expected:
-        raise SpecError.at(str(path), f"has a form in which {key} can't be removed line by line: edit it yourself")
-    check(text, new)
-    _replace(path, new)
+    with _changing(path):
+        text = _text(path)
+        expected = _values(text)
+        if expected.pop((profile, key), None) is None:
+            where = f"profile {profile!r} of {path}" if profile else str(path)
+            raise SpecError.at(key, f"is not set in {where}")
+        new = remove_setting(text, key, profile)
+        if _values(new) != expected:
+            raise SpecError.at(str(path), f"has a form in which {key} can't be removed line by line: edit it yourself")
+        check(text, new)
+        _replace(path, new)
 
 
 def remove_setting(text: str, key: str, profile: str = "") -> str:
@@ -206,9 +209,19 @@ def _values(text: str, place: str = "the file") -> dict[tuple[str, str], str]:
     }
 
 
-def _replace(path: Path, text: str) -> None:
+@contextlib.contextmanager
+def _changing(path: Path) -> Iterator[None]:
+    """Keep other commands from changing the file between its reading and its replacement."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StagingError(f"{path} can't be written: {error.strerror}") from error
+    with changing(path):
+        yield
+
+
+def _replace(path: Path, text: str) -> None:
+    try:
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

@@ -4,13 +4,14 @@ When the connection breaks, the bytes received so far are kept, and the next try
 changed since it was listed is refused, because other tasks may have read the old one.
 """
 
-# ruff: noqa: PTH105, PTH108, PTH118, PTH120
+# ruff: noqa: PTH101, PTH105, PTH108, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -86,6 +87,8 @@ def download_part(entry: Entry, part: str, count_bytes: ByteCounter, path: str) 
     `download_verified`; errors name `path`."""
     mode = mode_of_download(entry)
     with _explained(path):
+        with contextlib.suppress(FileNotFoundError):  # who was killed before the last step may have left it read-only
+            os.chmod(part, stat.S_IMODE(os.stat(part).st_mode) | 0o200)
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, mode | 0o200)
     size = 0
 

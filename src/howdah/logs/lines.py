@@ -139,6 +139,13 @@ class ArchivedLines:
         """Return (task, attempt) of all logs, or of those of this attempt if `attempt` is not 0."""
         return sorted(key for key in self._attempts if attempt in (0, key[1]))
 
+    def chunk(self, key: StreamKey, offset: int, limit: int) -> tuple[int, int, bytes]:
+        """Return (offset, size, bytes) of a stream, as `StoredLogs.chunk` does; nothing of one that was not kept."""
+        files = self._attempts.get(key[:2], {})
+        if key.stream not in files:
+            return 0, 0, b""
+        return DirectoryLogs(self._directory.path, files).chunk(key.stream, offset, limit)
+
     def streams(self, key: tuple[str, int], names: Sequence[str]) -> list[Iterator[LogLine]]:
         """Return the lines of each stream of an attempt."""
         files = self._attempts[key]

@@ -201,7 +201,7 @@ def _keep_programs_mark(fs: FileSystem, uri: str) -> None:
     """Give the program's own _SUCCESS, which may be a manifest, another name: howdah's takes its place."""
     found = fs.stat(uri)
     if found is not None and found.size and not is_published(fs, uris.parent(uri)):
-        fs.rename(uri, f"{uri}.program")
+        _move(fs, uri, f"{uri}.program")
 
 
 def discard(output: OutputCommit, fs: FileSystem) -> None:
@@ -219,7 +219,13 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
     It replaces what an earlier job has left there. Return whether anything was uploaded, and where anything else is
     now that was there."""
     _undo_interrupted_move(fs, output)
+    if fs.exists(uris.join(output.final, output.marker)):  # published: what is still gathered is copied already
+        discard(output, fs)
+        return False, ""
     _collect(fs, dataclasses.replace(output, uploaded=()))  # of a failed job, what there is
+    _keep_programs_mark(fs, uris.join(output.gathered, SUCCESS))
+    for mark in (SUCCESS, output.marker):  # of a commit that broke off
+        fs.delete(uris.join(output.gathered, mark))
     is_there = fs.exists(output.gathered)  # an object store has no empty directory
     found, put_away = is_there and bool(fs.children(output.gathered)), ""
     if found:
@@ -241,8 +247,9 @@ def _undo_interrupted_move(fs: FileSystem, output: OutputCommit) -> None:
     goes last."""
     marker = uris.join(output.final, output.marker)
     if fs.exists(marker) and not fs.exists(uris.join(output.final, SUCCESS)) and fs.exists(output.gathered):
-        names = [uris.below(entry.uri, output.gathered) for entry in fs.walk(output.gathered)]
-        fs.delete_files([uris.join(output.final, name) for name in names if name != output.marker])
+        names = {uris.below(entry.uri, output.gathered) for entry in fs.walk(output.gathered)} - {output.marker}
+        # Some stores remove nothing more when one file of several is not there.
+        fs.delete_files([each.uri for each in fs.walk(output.final) if uris.below(each.uri, output.final) in names])
         fs.delete(marker)
 
 

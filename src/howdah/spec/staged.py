@@ -32,7 +32,7 @@ HOWDAHS_OWN = (PY_SPY, RUNTIME, PAGE, PYTHON_ARCHIVE, CONF_NAME.partition("/")[0
 """What is in a container's working directory for howdah itself."""
 HOWDAHS_FILES = re.compile(
     r"\.howdah-(started|layers|preflight-\d+|mpi|master-\w+|part-[0-9a-f]+|copy-[0-9a-f]+|before-.+|"
-    r"mirror\.(json|tmp)|empty-directories\.json|unfinished|lease)"
+    r"mirror\.(json|tmp)|empty-directories\.json|unfinished|replacing|lease)"
 )
 """The names of what howdah itself makes among a program's files. Any other name that begins so is the program's."""
 
