@@ -147,6 +147,9 @@ def receive_tree(
         CopyProblem: the sender could not read it, or it cannot be written here. Then nothing is.
         EOFError: the connection ends before all is there.
     """
+    target = destination / name if destination.is_dir() else destination
+    if target.is_dir():  # which nothing replaces: all would be received for nothing
+        raise CopyProblem(f"{target}: exists already")
     parent = destination if destination.is_dir() else destination.absolute().parent
     staging = parent / f".howdah-copy-{secrets.token_hex(6)}"
     try:
