@@ -8,6 +8,7 @@ restart is a new job, and a kernel whose job goes on is found again when the con
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import functools
 import secrets
@@ -29,7 +30,7 @@ from howdah.client.command_job import ROLE
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.start_wait import POLL_S, wait_until_running
 from howdah.client.submit import PreparedJob
-from howdah.errors import EngineUnavailable
+from howdah.errors import EngineUnavailable, HowdahError
 from howdah.jupyter import run_kernel
 from howdah.spec import JobSpec, State
 
@@ -106,15 +107,17 @@ class HowdahProvisioner(KernelProvisionerBase):
             return submit_prepared(plan(list(self.arguments), Path(file.name), self.directory), quiet=True)
 
     async def _await_start(self) -> tuple[str, dict[str, int]]:
-        """Return the address and the ports of the kernel, when its program runs."""
+        """Return the address and the ports of the kernel, when its program runs. A job whose kernel is not reached is
+        cancelled: no notebook would end it."""
         try:
             engine = engine_of(self.job_id)
             say = functools.partial(self.log.info, "%s")
             task = await asyncio.to_thread(wait_until_running, engine, self.job_id, say)
+            return await asyncio.to_thread(self._reach, task.host, task.ports)
         except EngineUnavailable:
-            await self.kill()
+            with contextlib.suppress(HowdahError):  # the first reason is told
+                await self.kill()
             raise
-        return await asyncio.to_thread(self._reach, task.host, task.ports)
 
     def _reach(self, host: str, ports: Any) -> tuple[str, dict[str, int]]:
         engine, found, reached = engine_of(self.job_id), {}, host
