@@ -55,8 +55,8 @@ class ProgramFiles:
 
 
 def files_of_command(words: Sequence[str], base_directory: Path, given: Collection[str] = ()) -> ProgramFiles:
-    """Return which files in `base_directory` the command `words` (a single word: a shell line) needs, without
-    those already `given`.
+    """Return which files in `base_directory` the command `words` (a single word: a shell line; none: nothing)
+    needs, without those already `given`.
 
     Raises:
         SpecError: the command names a file that is too large to be sent along unasked.
@@ -87,7 +87,7 @@ def files_of_command(words: Sequence[str], base_directory: Path, given: Collecti
 
 def _named(words: Sequence[str], base_directory: Path) -> Iterator[tuple[str, str]]:
     """Yield the paths that a command names, each with the directory where its imports begin if it is a program."""
-    commands = simple_commands(words if len(words) > 1 else words[0])
+    commands = simple_commands(words[0] if len(words) == 1 else words)
     for before, word in (pair for command in commands for pair in _pairs_of_words(command, base_directory)):
         named = [word, word.partition("=")[2]] if word.startswith("-") and "=" in word else [word]
         for path in (path for each in named for path in _existing_path(base_directory, each)):

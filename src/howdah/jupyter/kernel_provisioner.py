@@ -23,7 +23,7 @@ from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from traitlets import List as ListTrait
 from traitlets import Unicode
 
-from howdah.cli.job_arguments import DIRECTORY, WORDS, CommandWithProgram, job_options
+from howdah.cli.job_arguments import DIRECTORY, OWN_WORDS, WORDS, CommandWithProgram, job_options
 from howdah.cli.run import prepared_job, submit_prepared
 from howdah.client.clusters import engine_of
 from howdah.client.command_job import ROLE
@@ -46,7 +46,7 @@ def prepare_kernel(as_json: bool, display_name: str, **options: Any) -> Prepared
     which relative paths start."""
     context = click.get_current_context()
     key_file, context.meta[DIRECTORY] = context.obj
-    context.meta[WORDS] = ("python", PROGRAM)
+    context.meta[OWN_WORDS], context.meta[WORDS] = (), ("python", PROGRAM)
     options["files"] = (*options["files"], f"{run_kernel.__file__}#{PROGRAM}")
     options["name"] = options["name"] or "kernel"
 
