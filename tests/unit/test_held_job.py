@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from howdah.cli.job_arguments import CommandWithProgram, options_without_file
-from howdah.interactive.held_job import prepare_held_job
+from howdah.errors import SpecError
+from howdah.interactive.held_job import prepare_held_job, stored_home
 from howdah.interactive.notebook import _LAB
 
 
@@ -45,3 +46,13 @@ def test_what_is_sent_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert sorted(sent_along(("streamlit", "run", "app.py"), "--", "streamlit", "run", "app.py")) == [
         *("app.py", "beside.py", "hold.py"),
     ]
+
+
+def test_where_a_home_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOWDAH_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    assert stored_home("work", "local", "") == str(tmp_path / "HOME" / "howdah-homes" / "work")
+    for name in (".", ".."):  # there are the homes of all other notebooks
+        with pytest.raises(SpecError, match=f"--home: is '{name}', must be a name, or a path with a slash"):
+            stored_home(name, "local", "")

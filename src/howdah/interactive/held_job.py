@@ -90,7 +90,13 @@ def prepare_held_job(
 
 def stored_home(name: str, engine: str, profile: str) -> str:
     """Return where the home of this name is stored: below the user's directory on the cluster's file system, or on this
-    machine if jobs run here."""
+    machine if jobs run here.
+
+    Raises:
+        SpecError: it is no name, but the directory of all homes, or the one that holds it.
+    """
+    if name in (".", ".."):
+        raise SpecError.at("--home", f"is {name!r}, must be a name, or a path with a slash, such as ./work")
     chosen = engine_registry.engine(engine_registry.settings_for({"engine": engine, "profile": profile}))
     return str(Path.home() / HOMES / name) if chosen.one_machine else f"{HOMES}/{name}"
 
