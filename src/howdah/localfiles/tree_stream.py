@@ -148,7 +148,8 @@ def receive_tree(
         EOFError: the connection ends before all is there.
     """
     target = destination / name if destination.is_dir() else destination
-    if target.is_dir():  # which nothing replaces: all would be received for nothing
+    # Nothing replaces a directory: all would be received for nothing. One that may not be looked at is told of below.
+    if os.path.isdir(target):  # noqa: PTH112
         raise CopyProblem(f"{target}: exists already")
     parent = destination if destination.is_dir() else destination.absolute().parent
     staging = parent / f".howdah-copy-{secrets.token_hex(6)}"
