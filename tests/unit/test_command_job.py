@@ -138,6 +138,16 @@ def test_imports_are_followed_to_a_limit_that_is_told(directory: Path, monkeypat
     assert "imports were followed in the first 3 Python files only" in told
 
 
+@pytest.mark.parametrize("words", [("python", "train.py"), ("cd src; FAST=1 python main.py && python train.py",)])
+def test_a_directory_is_no_program(directory: Path, words: tuple[str, ...]) -> None:
+    (directory / "python").mkdir()
+    (directory / "python" / "large").touch()
+    assert "train.py" in job(*words).files
+    assert "python" not in job(*words).files
+    assert "python" in job("python", "train.py", "python").files  # named as an argument
+    job("x" * 5000, "train.py")
+
+
 def test_what_is_given_is_not_found_out(directory: Path) -> None:
     spec = job("python", "train.py", framework="generic", files=("train.py", "pkg#."))
     assert (spec.framework, spec.files) == ("generic", ("model.py", "helper.py", "train.py", "pkg#."))

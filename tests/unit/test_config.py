@@ -13,6 +13,11 @@ from howdah.config.settings_file import refuse_harm, remove, replace_setting, wr
 from howdah.config.user_file import language_setting, user_file
 from howdah.errors import SpecError, StagingError
 from howdah.localfiles import change_lock
+from howdah.localfiles.process_identity import identity_of
+
+OWN = {"pid": os.getpid(), "started": identity_of(os.getpid())}
+ENDED = {"pid": 2**30, "started": ""}
+"""Two entries of a sandbox's record."""
 
 
 @pytest.fixture
@@ -101,15 +106,18 @@ def test_a_running_sandbox_is_found_and_an_ended_one_is_not(env: dict[str, str])
     del env["HADOOP_CONF_DIR"]
     record = Path(env["HOWDAH_HOME"], "state", "sandbox", "sandbox.json")
     record.parent.mkdir(parents=True)
-    record.write_text(json.dumps({"conf_dir": "/sandbox/conf", "pids": {"rm": {"pid": os.getpid()}}}))
+    record.write_text(json.dumps({"conf_dir": "/sandbox/conf", "pids": {"rm": OWN}}))
     settings = resolve({}, env)
     assert settings.explain("hadoop_conf_dir") == "hadoop_conf_dir = /sandbox/conf (the running sandbox)"
     assert settings.shared_paths == ("/",)
-    some = {"rm": {"pid": os.getpid()}, "nn": {"pid": 2**30}}
+    some = {"rm": OWN, "nn": ENDED}
     record.write_text(json.dumps({"conf_dir": "/sandbox/conf", "pids": some}))
     assert resolve({}, env)["hadoop_conf_dir"] == "/sandbox/conf"
 
-    record.write_text(json.dumps({"conf_dir": "/sandbox/conf", "pids": {"rm": {"pid": 2**30}}}))
+    record.write_text(json.dumps({"conf_dir": "/sandbox/conf", "pids": {"rm": ENDED}}))
+    assert resolve({}, env)["hadoop_conf_dir"] == ""
+    another = {"pid": os.getpid(), "started": "an-earlier-boot:100"}  # this process has the daemon's number
+    record.write_text(json.dumps({"conf_dir": "/sandbox/conf", "pids": {"rm": another}}))
     assert resolve({}, env)["hadoop_conf_dir"] == ""
     record.write_text("half")
     assert resolve({}, env)["hadoop_conf_dir"] == ""

@@ -25,6 +25,7 @@ from howdah.config.settings_file import remove, write
 from howdah.config.user_file import user_file
 from howdah.engines.options import engine_options
 from howdah.errors import SpecError
+from howdah.localfiles.process_identity import identity_of
 from howdah.spec import JobSpec, Role, plugins
 from howdah.spec.codec import decode, encode
 
@@ -93,14 +94,17 @@ def test_a_variable_that_is_stronger_than_the_profile_of_a_flag_is_told(monkeypa
 def test_a_running_sandbox_sets_settings_of_its_engine(home: Path) -> None:
     record = home / "home" / "state" / "sandbox-depot" / "sandbox.json"
     record.parent.mkdir(parents=True)
-    content = {"settings": {"depot.account": "s"}, "pids": {"daemon": {"pid": os.getpid()}}}
+    content = {
+        "settings": {"depot.account": "s"},
+        "pids": {"daemon": {"pid": os.getpid(), "started": identity_of(os.getpid())}},
+    }
     record.write_text(json.dumps(content))
     settings = resolve({"engine": "depot"}, os.environ)
     assert settings.explain("depot.account") == "depot.account = s (the running sandbox)"
     user("depot.account: u\n")
     assert resolve({"engine": "depot"}, os.environ)["depot.account"] == "u"
     user("")
-    record.write_text(json.dumps(content | {"pids": {"daemon": {"pid": 2**30}}}))
+    record.write_text(json.dumps(content | {"pids": {"daemon": {"pid": 2**30, "started": ""}}}))
     assert resolve({"engine": "depot"}, os.environ)["depot.account"] == ""
 
 

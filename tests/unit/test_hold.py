@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -87,3 +88,18 @@ def test_a_program_that_does_not_stop_in_time_is_killed(
     (tmp_path / hold.UNTIL).write_text("0")
     assert process.wait(LIMIT_S) == 0
     assert not (tmp_path / "saved").exists()
+
+
+def test_who_tidies_the_directory_ends_nothing(held: Callable[..., subprocess.Popen[bytes]], tmp_path: Path) -> None:
+    process = held("--for", "3600")
+    wait_until((tmp_path / hold.STATIC / hold.LIMIT_FILE).exists)
+    before = (tmp_path / hold.UNTIL).read_text()
+    shutil.rmtree(tmp_path / hold.STATIC)
+    (tmp_path / hold.UNTIL).unlink()
+    wait_until((tmp_path / hold.UNTIL).exists)
+    assert (tmp_path / hold.UNTIL).read_text() == before
+    (tmp_path / hold.UNTIL).write_text(f"{float(before) + 60:.0f}")  # which cannot be published
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(2 * hold.LOOK_S)
+    (tmp_path / "go").touch()
+    assert process.wait(LIMIT_S) == 7

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from howdah.errors import StagingError
 from howdah.jupyter.commands import kernel
+from howdah.jupyter.kernel_provisioner import HowdahProvisioner, plan
 
 
 @pytest.fixture
@@ -45,3 +46,21 @@ def test_an_own_one_is_replaced(kernels: Path) -> None:
         install("--name", "big", "--memory", f"{gpus}64MiB")
     found = json.loads((kernels / "big/kernel.json").read_text())
     assert "164MiB" in found["metadata"]["kernel_provisioner"]["config"]["arguments"]
+
+
+def test_relative_paths_start_where_it_was_installed(
+    kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "rates.txt").write_text("mine")
+    (elsewhere / "rates.txt").write_text("another's")
+    install("--name", "big", "--file", "rates.txt", "--memory", "164MiB")
+    found = json.loads((kernels / "big/kernel.json").read_text())["metadata"]["kernel_provisioner"]["config"]
+    assert set(found) <= set(HowdahProvisioner.class_trait_names(config=True))
+    monkeypatch.chdir(elsewhere)  # as Jupyter, which runs in another directory
+    (tmp_path / "key").touch()
+    files = plan(found["arguments"], tmp_path / "key", found["directory"]).plan.job.files
+    assert str(tmp_path / "rates.txt") in [each.source for each in files]
+    old = plan(found["arguments"], tmp_path / "key").plan.job.files  # of a kernel that an earlier version installed
+    assert str(elsewhere / "rates.txt") in [each.source for each in old]

@@ -34,6 +34,12 @@ class TestMachine:
         told = {"HOWDAH_LOCAL_VCORES": "64", "HOWDAH_LOCAL_MEMORY_MIB": "100", "HOWDAH_LOCAL_GPUS": "2"}
         assert Machine.detect(told) == Machine(64, 100, ("0", "1"))
 
+    @pytest.mark.parametrize(("name", "text"), [("MEMORY_MIB", "4GiB"), ("VCORES", "-1"), ("GPUS", "all")])
+    def test_what_is_no_number_limits_nothing_and_is_refused(self, name: str, text: str) -> None:
+        with pytest.raises(SpecError, match=f"HOWDAH_LOCAL_{name}: is '{text}', must be a whole number"):
+            Machine.detect({f"HOWDAH_LOCAL_{name}": text})
+        assert Machine.detect({f"HOWDAH_LOCAL_{name}": ""}) == Machine.detect({})
+
     def test_gpus_that_the_user_may_not_see_are_not_offered(self) -> None:
         assert Machine.detect({"CUDA_VISIBLE_DEVICES": "2,5"}).gpus == ("2", "5")
         for hidden in ("", "-1", "NoDevFiles"):

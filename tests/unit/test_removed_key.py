@@ -15,6 +15,7 @@ from howdah.client.master_client import connect
 from howdah.client.page_links import page_link, page_url, tensorboard_url
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import StagingError
+from howdah.functions import function_job
 from howdah.spec import JobReport, State
 from howdah.spec.events import BoardChanged
 from howdah.spec.view import JobView
@@ -53,6 +54,10 @@ def test_a_job_whose_key_cannot_be_read_is_followed_and_shown(tmp_path: Path, mo
     with Interrupts() as interrupts, pytest.raises(SystemExit) as ended:
         follow(engine, "job_1", "", "detach", False, interrupts)
     assert ended.value.code == 2
+    engine = Running(str(tmp_path), NO_MASTER)
+    engine.step_s, engine.ends_at = 1.0, engine.now + 5.0
+    with Interrupts() as interrupts:
+        assert function_job._follow(engine, "job_1", interrupts)[1].state.ended
 
 
 def test_the_key_is_there(tmp_path: Path) -> None:

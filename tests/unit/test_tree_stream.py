@@ -115,6 +115,8 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     with pytest.raises(CopyProblem, match="there/source: exists already"):
         received(archive, tmp_path / "there")
     assert not [*(tmp_path / "there" / "source").iterdir()]
+    with pytest.raises(CopyProblem, match="there/source: exists already"):
+        received(archive[:100], tmp_path / "there")  # told before all has come
     with pytest.raises(CopyProblem, match="missing: No such file or directory"):
         received(archive, tmp_path / "missing" / "target")
 

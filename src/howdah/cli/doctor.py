@@ -11,6 +11,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,6 +34,8 @@ from howdah.storage.progress import no_notice
 MIN_FREE_MIB = 1024
 MAX_NODES = 8
 """Nodes that the small job of `--run` uses at most."""
+TRIAL_LIMIT_S = 300.0
+"""Limit in seconds for that job; where there is no room for it, it would wait for days."""
 _MARKS = {"ok": "green", "warn": "yellow", "fail": "red"}
 _EXTRAS = {"records": ("cramjam", "google_crc32c", "pyarrow")}
 """Modules by which one sees that an extra of no engine is installed."""
@@ -182,9 +185,11 @@ def stack_tools() -> Finding:
 # A job
 
 
-def trial(name: str, profile: str) -> Iterator[Finding]:
-    """Run a task on each of some nodes, and say which Python its programs find there."""
+def trial(name: str, profile: str, limit_s: float = TRIAL_LIMIT_S) -> Iterator[Finding]:
+    """Run a task on each of some nodes, and say which Python its programs find there. A job that has not ended within
+    `limit_s` seconds is cancelled."""
     from howdah.client.follow import Follower
+    from howdah.client.job_end import cancel_job
     from howdah.client.submit import prepare
     from howdah.spec import JobSpec, Placement, Resources, Role, State, Timeouts
 
@@ -199,8 +204,20 @@ def trial(name: str, profile: str) -> Iterator[Finding]:
     prepared = prepare(spec, Path.cwd(), {"engine": name, "profile": profile}, no_notice)
     job_id = prepared.engine.submit(prepared.plan, prepared.secrets)
     view: Any = None
+    deadline = time.monotonic() + limit_s
     for update in Follower(prepared.engine, job_id).updates():
         view = update.view
+        if time.monotonic() > deadline and view.outcome is None:
+            cancel_job(prepared.engine, update.report)
+            why = translate_stored(update.report.diagnostics) or view.state.value
+            said = _(
+                "{id} had not ended after {seconds} s, and is cancelled: {why}",
+                id=job_id,
+                seconds=f"{limit_s:.0f}",
+                why=why,
+            )
+            yield fail(_("job on {engine}", engine=name), said, f"howdah explain {job_id}")
+            return
     if view is None or view.outcome is None or view.outcome.state is not State.SUCCEEDED:
         said = view.outcome.diagnostics if view is not None and view.outcome else "?"
         yield fail(_("job on {engine}", engine=name), said, f"howdah explain {job_id}")

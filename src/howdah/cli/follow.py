@@ -20,9 +20,9 @@ from howdah.cli.interrupts import Interrupts, SignalReceived, start_in_context
 from howdah.cli.terminal import Json, Live, Plain, verdict
 from howdah.client.follow import PATIENCE_S, Follower, Update
 from howdah.client.job_end import cancel_job, wait_for_end, watch_until_end
-from howdah.client.page_links import page_url
+from howdah.client.page_links import page_url_if_known
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, HowdahError, JobCancelled, JobFailed, StagingError
+from howdah.errors import EngineUnavailable, HowdahError, JobCancelled, JobFailed
 from howdah.spec import JobReport, Outcome, State
 from howdah.spec.events import JobFinished
 from howdah.spec.fold import fold
@@ -202,10 +202,9 @@ class _Following:
     def _show(self, update: Update) -> None:
         if not self._told_page and update.report.master:
             self._told_page = True
-            with contextlib.suppress(EngineUnavailable, StagingError):  # the job's key may be on another machine
-                if url := page_url(self._follower.engine, update.report):
-                    click.echo(_("page: {url}", url=url))
-                    tell_ssh_tunnel(url)
+            if url := page_url_if_known(self._follower.engine, update.report):
+                click.echo(_("page: {url}", url=url))
+                tell_ssh_tunnel(url)
         self._screen.show(update)
 
 

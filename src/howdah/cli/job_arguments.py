@@ -17,8 +17,13 @@ from howdah.spec import plugins
 
 WORDS = "howdah.words"
 """Where the context has what came after `--`."""
+OWN_WORDS = "howdah-own-words"
+"""Where the context has those of the words that the user has given, if howdah has added others: these alone may name
+files of the user's."""
 ARGUMENTS = "howdah-arguments"
 """Where the context has all arguments, as they were typed."""
+DIRECTORY = "howdah-directory"
+"""Where the context has the directory at which relative paths of a command start, if it is not the current one."""
 
 
 class CommandWithProgram(click.Command):
@@ -152,7 +157,9 @@ def chosen_job(
             raise click.UsageError(_("a job file or a command, not both: leave out {name}", name=job_files[0]))
         if not words:
             raise click.UsageError(_("after -- comes the command, such as: -- python train.py"))
-        return load_command(words, options, Path.cwd(), pairs(sets), fields, notice), None
+        meta = click.get_current_context().meta
+        base_directory, own = Path(meta.get(DIRECTORY) or Path.cwd()), meta.get(OWN_WORDS, words)
+        return load_command(words, options, base_directory, pairs(sets), fields, notice, own), None
     if len(job_files) != 1:
         usage = _("give a job file, or a command after --, such as: howdah run -- python train.py")
         raise click.UsageError(usage)

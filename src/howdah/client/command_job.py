@@ -65,8 +65,10 @@ def load_command(
     sets: Mapping[str, str],
     fields: Mapping[str, str],
     notice: Callable[[str], None],
+    own_words: Sequence[str] | None = None,
 ) -> LoadedJob:
     """Make the job that runs `words`, a program and its arguments (a single word: a shell line), from `base_directory`.
+    Files are sent along that `own_words` name, all of the words unless given.
 
     `notice` is called with the files and the framework that were chosen because the command needs them.
 
@@ -75,7 +77,8 @@ def load_command(
     """
     from howdah.client.program_files import MAX_BYTES, MAX_FOLLOWED, files_of_command  # job files need none of it
 
-    found = files_of_command(words, base_directory, {entry.partition("#")[0].rstrip("/") for entry in options.files})
+    naming = words if own_words is None else own_words
+    found = files_of_command(naming, base_directory, {entry.partition("#")[0].rstrip("/") for entry in options.files})
     sent = found.files
     is_single = options.replicas in ("", "1")
     framework, program, module = found.framework(is_single) if not options.framework else ("", "", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from howdah.client.master_client import job_key
 from howdah.engines import Engine
+from howdah.errors import EngineUnavailable, StagingError
 from howdah.spec import JobReport, State
 from howdah.spec.view import JobView
 from howdah.wire import auth
@@ -32,6 +33,15 @@ def page_url(engine: Engine, report: JobReport) -> str:
         return report.tracking_url
     key = engine.job_key(report) if report.master else None
     return _page_link(report, key) if key is not None else ""
+
+
+def page_url_if_known(engine: Engine, report: JobReport) -> str:
+    """Return the same for who follows a job, which needs no link: "" also where the job's key can't be read just now,
+    or not from this machine."""
+    try:
+        return page_url(engine, report)
+    except (EngineUnavailable, StagingError):
+        return ""
 
 
 def page_link(engine: Engine, report: JobReport, expires: float = 0.0) -> str:

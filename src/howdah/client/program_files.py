@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import posixpath
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -23,6 +24,9 @@ FRAMEWORKS = {"torch": "pytorch", "tensorflow": "tensorflow", "jax": "jax", "fla
 """The framework of a program that imports the module; the first that fits. Other jobs name their framework."""
 MAX_FOLLOWED = 500
 """Most Python files whose imports are followed for one program."""
+
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,8 @@ class ProgramFiles:
 
 
 def files_of_command(words: Sequence[str], base_directory: Path, given: Collection[str] = ()) -> ProgramFiles:
-    """Return which files in `base_directory` the command `words` (a single word: a shell line) needs, without
-    those already `given`.
+    """Return which files in `base_directory` the command `words` (a single word: a shell line; none: nothing)
+    needs, without those already `given`.
 
     Raises:
         SpecError: the command names a file that is too large to be sent along unasked.
@@ -83,9 +87,8 @@ def files_of_command(words: Sequence[str], base_directory: Path, given: Collecti
 
 def _named(words: Sequence[str], base_directory: Path) -> Iterator[tuple[str, str]]:
     """Yield the paths that a command names, each with the directory where its imports begin if it is a program."""
-    commands = simple_commands(words if len(words) > 1 else words[0])
-    words = [word for command in commands for word in (*command, "")]
-    for before, word in zip(("", *words), words, strict=False):
+    commands = simple_commands(words[0] if len(words) == 1 else words)
+    for before, word in (pair for command in commands for pair in _pairs_of_words(command, base_directory)):
         named = [word, word.partition("=")[2]] if word.startswith("-") and "=" in word else [word]
         for path in (path for each in named for path in _existing_path(base_directory, each)):
             yield path, posixpath.dirname(path)
@@ -96,6 +99,16 @@ def _named(words: Sequence[str], base_directory: Path) -> Iterator[tuple[str, st
                 for name in (f"{path}.py", f"{path}/__main__.py")
                 for found in _existing_path(base_directory, name)
             )
+
+
+def _pairs_of_words(command: Sequence[str], base_directory: Path) -> Iterator[tuple[str, str]]:
+    """Yield each word of a command with the one before it, but not a program that has the name of a directory: it is
+    looked for on PATH, and no directory is one."""
+    program = next((number for number, word in enumerate(command) if not _ASSIGNMENT.match(word)), -1)
+    for number, word in enumerate(command):
+        is_program = number == program and "/" not in word
+        if not (is_program and os.path.isdir(base_directory / word)):  # noqa: PTH112 - False for what no name can be
+            yield command[number - 1] if number else "", word
 
 
 def _existing_path(base_directory: Path, word: str) -> Iterator[str]:

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from howdah.localfiles.own_directories import state_directory as state_directory  # engines of others import it here
+from howdah.localfiles.process_identity import identity_of
 
 
 def running_sandbox(record: Path) -> Mapping[str, Any]:
-    """Return the content of a sandbox's record if the sandbox runs, of which some daemons may have ended; else {}."""
+    """Return the content of a sandbox's record if the sandbox runs, of which some daemons may have ended; else {}.
+    After a restart of the machine other processes have the numbers of its daemons."""
     try:
         found: dict[str, Any] = json.loads(record.read_text())
-        pids = [entry["pid"] for entry in found["pids"].values()]
-    except (OSError, ValueError, KeyError, TypeError):
+        daemons = {int(entry["pid"]): str(entry["started"]) for entry in found["pids"].values()}
+        return found if any(started and identity_of(pid) == started for pid, started in daemons.items()) else {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
-    return found if any(Path(f"/proc/{pid}").exists() for pid in pids) else {}

@@ -13,21 +13,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from howdah.localfiles.process_identity import start_of as start_of
+
 MARK = "HOWDAH_CONTAINER"
 KILL_LIMIT_S = 2.0
-
-
-def start_of(pid: int) -> int:
-    """Return when a process started, in clock ticks since boot (field 22 of proc(5) stat); 0 if it is gone or a zombie.
-
-    Raises:
-        OSError: this process cannot look, because it has too many open files for instance.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
 def alive(pid: int, start: int) -> bool:

@@ -18,7 +18,7 @@ from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
 from howdah.client.follow import Follower
 from howdah.client.job_end import cancel_job, report_of, wait_for_end
-from howdah.client.page_links import page_url
+from howdah.client.page_links import page_url_if_known
 from howdah.client.submission import submit
 from howdah.client.submit import PreparedJob, default_environment, is_seen, prepare
 from howdah.client.unconnected_copies import trains_alone
@@ -223,7 +223,7 @@ def _follow(engine: Engine, job_id: str, interrupts: Interrupts) -> tuple[JobVie
     table = LiveTable(job_id) if in_notebook() else None
     with Plain(sys.stderr) as screen:
         while (update := interrupts.wait(start_call(lambda: next(updates, None)))) is not None:
-            if not page and update.report.master and (page := page_url(engine, update.report)):
+            if not page and update.report.master and (page := page_url_if_known(engine, update.report)):
                 _tell(_("page: {url}", url=page))
             screen.show(update)
             if table is not None:

@@ -14,7 +14,7 @@ import click
 
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts, SignalReceived
-from howdah.cli.job_arguments import WORDS
+from howdah.cli.job_arguments import OWN_WORDS, WORDS, program_words
 from howdah.cli.run import notice, prepared_job, upload_and_submit
 from howdah.client import engine_registry
 from howdah.client.command_job import ROLE
@@ -74,7 +74,8 @@ def prepare_held_job(
         HowdahError, click.ClickException: the options are wrong, or the job cannot run.
     """
     words = ["python3", PROGRAM, *hold_options, "--for", f"{seconds:.0f}", *(("--", *command) if command else ())]
-    click.get_current_context().meta[WORDS] = tuple(words)
+    meta = click.get_current_context().meta
+    meta[OWN_WORDS], meta[WORDS] = program_words() or (), tuple(words)  # a directory `home` or `lab` here is not meant
     options["files"] = (*options["files"], f"{hold.__file__}#{PROGRAM}", *files)
 
     def change(job: JobSpec) -> JobSpec:
@@ -89,7 +90,13 @@ def prepare_held_job(
 
 def stored_home(name: str, engine: str, profile: str) -> str:
     """Return where the home of this name is stored: below the user's directory on the cluster's file system, or on this
-    machine if jobs run here."""
+    machine if jobs run here.
+
+    Raises:
+        SpecError: it is no name, but the directory of all homes, or the one that holds it.
+    """
+    if name in (".", ".."):
+        raise SpecError.at("--home", f"is {name!r}, must be a name, or a path with a slash, such as ./work")
     chosen = engine_registry.engine(engine_registry.settings_for({"engine": engine, "profile": profile}))
     return str(Path.home() / HOMES / name) if chosen.one_machine else f"{HOMES}/{name}"
 

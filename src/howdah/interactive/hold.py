@@ -36,6 +36,17 @@ def write_until(end: float) -> None:
     new.replace(UNTIL)
 
 
+def until_or_again(known: float) -> float:
+    """Return when the time is over; write it again, as it is `known`, if a user has removed or changed the file, which
+    lies where his shell begins."""
+    try:
+        return until()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError):
+            write_until(known)
+        return known
+
+
 def extend(seconds: float) -> None:
     """Let the job go on for `seconds` from now, but never end sooner than before; print until when."""
     end = max(until(), time.time() + seconds)
@@ -64,13 +75,14 @@ def install_extension(script: Path) -> None:
 
 def watch(program: "subprocess.Popen[bytes] | None") -> int:
     """Wait for the end of the time or of the program; return the exit status."""
-    published, warned = 0.0, False
+    end, published, warned = until(), 0.0, False
     while True:
-        end = until()
+        end = until_or_again(end)
         left = end - time.time()
         if end != published:
             published, warned = end, False
-            publish(end)
+            with contextlib.suppress(OSError):  # a full disk: the time counts all the same
+                publish(end)
             print(f"until {time.strftime('%Y-%m-%d %H:%M:%S %Z', time.localtime(end))}", flush=True)
         if left <= WARN_S and not warned:
             warned = True

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -16,12 +16,15 @@ from howdah.cli.run import notice
 from howdah.cli.terminal import json_option, print_result
 from howdah.client.relay import RelayClient
 from howdah.client.remote_command import RemoteCommand, exit_status, with_terminal_size
-from howdah.errors import HowdahError, NoLongerThere
+from howdah.errors import HowdahError, JobEnded, JobNotFound, NoLongerThere
 from howdah.interactive import hold
 from howdah.interactive.commands import require_terminal, say_in_terminal
 from howdah.interactive.held_job import cancel, duration, extend_time, prepare_held_job, start, stored_home
 from howdah.spec import TaskId
 from howdah.wire.relay_messages import AttachRequest, CommandRequest
+
+LOOK_S = 30.0
+"""Seconds between two looks at the clock, and at a job that did not answer."""
 
 
 @click.command(
@@ -73,21 +76,44 @@ def _run_held_shell(relay: RelayClient, task: TaskId, seconds: float, keep: bool
 
 
 def _warn_of_limit(relay: RelayClient, task: TaskId, seconds: float) -> None:
-    """Say in the terminal when hold.WARN_S of the job's `seconds` are left, as often as the limit was extended; until
-    this process ends."""
-    left, said = seconds, 0.0
-    with contextlib.suppress(HowdahError, ValueError):  # the job ends
-        while True:
-            time.sleep(max(left - hold.WARN_S, hold.WARN_S / 2 if said else 0.0))
-            until = float(relay.run(task, ("cat", str(hold.UNTIL)))[1])
-            left = until - time.time()
-            if left <= hold.WARN_S + 1 and until != said:
-                said = until
-                command = f"howdah extend {relay.job_id} --for 1h"
-                say_in_terminal(
-                    f"{max(0.0, left) / 60:.0f} minutes are left; `{command}` in another terminal keeps the machine "
-                    "for an hour from then"
-                )
+    """Say in the terminal when the time of a job is nearly over, until this process ends."""
+
+    def say(minutes: float) -> None:
+        command = f"howdah extend {relay.job_id} --for 1h"
+        text = (
+            f"{minutes:.0f} minutes are left; `{command}` in another terminal keeps the machine for an hour from then"
+        )
+        say_in_terminal(text)
+
+    tell_when_nearly_over(lambda: float(relay.run(task, ("cat", str(hold.UNTIL)))[1]), seconds, say)
+
+
+def tell_when_nearly_over(
+    read_until: Callable[[], float],
+    seconds: float,
+    tell: Callable[[float], None],
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Call `tell` with the minutes that are left when hold.WARN_S of a job's `seconds` are left, as often as the limit
+    was extended; until the job has ended. `read_until` returns when the job's time is over, in seconds since 1970; what
+    it raises while the job goes on is tried again."""
+    told, ask_at = 0.0, clock() + seconds - hold.WARN_S
+    while True:
+        while (wait := ask_at - clock()) > 0:
+            sleep(min(wait, LOOK_S))  # a longer one would not count the time for which this machine was asleep
+        try:
+            until = read_until()
+        except (JobEnded, JobNotFound):
+            return
+        except (HowdahError, ValueError):  # the connection is lost for now
+            ask_at = clock() + LOOK_S
+            continue
+        left = until - clock()
+        if left <= hold.WARN_S + 1 and until != told:
+            told = until
+            tell(max(0.0, left) / 60)
+        ask_at = clock() + max(left - hold.WARN_S, hold.WARN_S / 2 if told else 0.0)
 
 
 def _run_shell(relay: RelayClient, task: TaskId, new: bool) -> int | None:

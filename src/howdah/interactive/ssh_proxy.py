@@ -14,6 +14,7 @@ import os
 import signal as signals
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -30,7 +31,8 @@ from howdah.wire import relay_messages as wire
 from howdah.wire.relay_messages import CommandEnd, CommandRequest
 
 PIECE = 1 << 16
-SFTP = "for each in /usr/lib/openssh /usr/libexec/openssh /usr/lib/ssh; do exec $each/sftp-server 2>&-; done; exit 127"
+SFTP_DIRECTORIES = ("/usr/lib/openssh", "/usr/libexec/openssh", "/usr/lib/ssh")
+"""Where Debian, Red Hat and SUSE have `sftp-server`."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "")
 
 
@@ -91,6 +93,13 @@ def _write_all(data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(1, view) :]
+
+
+def sftp_command(directories: Sequence[str] = SFTP_DIRECTORIES) -> tuple[str, ...]:
+    """Return a command that becomes the `sftp-server` of the first directory that has one."""
+    # A shell that cannot exec ends there.
+    tries = "; ".join(f"[ ! -x {each}/sftp-server ] || exec {each}/sftp-server 2>&-" for each in directories)
+    return "/bin/sh", "-c", f"{tries}; echo 'howdah: this node has no sftp-server' >&2; exit 127"
 
 
 def _make_server(relay: RelayClient, task: TaskId) -> Any:
@@ -205,7 +214,7 @@ async def _run_process(process: Any, relay: RelayClient, task: TaskId) -> None:
 
 def _command_of(process: Any) -> CommandRequest:
     if process.subsystem == "sftp":
-        return CommandRequest(argv=("/bin/sh", "-c", SFTP))
+        return CommandRequest(argv=sftp_command())
     argv = ("/bin/sh", "-c", process.command) if process.command else ()
     if not process.term_type:
         return CommandRequest(argv=argv or ("/bin/sh",))

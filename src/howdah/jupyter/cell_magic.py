@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import pickle
 import secrets
 import shlex
@@ -29,7 +30,7 @@ from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
 from howdah.client.follow import Follower, Update
 from howdah.client.job_end import cancel_job, report_of
-from howdah.client.page_links import page_url
+from howdah.client.page_links import page_url_if_known
 from howdah.client.submit import PreparedJob
 from howdah.errors import HowdahError, JobFailed, JobNotFound, SpecError, StagingError
 from howdah.jupyter.live_table import LiveTable
@@ -188,7 +189,8 @@ def _follow(prepared: PreparedJob, job_id: str, log_tasks: str) -> None:
         try:
             while update := interrupts.wait(start_call(lambda: next(updates, None))):
                 output.show(update)
-                table.show(update.view, lambda report=update.report: page_url(engine, report))  # type: ignore[misc]
+                find_page = functools.partial(page_url_if_known, engine, update.report)
+                table.show(update.view, find_page)
         except SignalReceived:
             with contextlib.suppress(JobNotFound):
                 interrupts.call(lambda: cancel_job(engine, report_of(engine, job_id), _notice))

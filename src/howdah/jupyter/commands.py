@@ -45,13 +45,15 @@ def install(name: str, display_name: str, **_options: Any) -> None:
     with tempfile.TemporaryDirectory() as directory:
         key = Path(directory, "key")
         key.write_text("")
-        prepared = plan(arguments, key)  # wrong options are told now
+        here = str(Path.cwd())  # Jupyter starts kernels from a directory of its own
+        prepared = plan(arguments, key, here)  # wrong options are told now
+        config = {"arguments": arguments, "directory": here}
         specification = {
             "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
             "display_name": display_name or name,
             "language": "python",
             "interrupt_mode": "message",
-            "metadata": {"kernel_provisioner": {"provisioner_name": _PROVISIONER, "config": {"arguments": arguments}}},
+            "metadata": {"kernel_provisioner": {"provisioner_name": _PROVISIONER, "config": config}},
         }
         source = Path(directory, "kernel")
         source.mkdir()

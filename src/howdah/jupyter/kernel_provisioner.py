@@ -8,6 +8,7 @@ restart is a new job, and a kernel whose job goes on is found again when the con
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import functools
 import secrets
@@ -22,14 +23,14 @@ from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from traitlets import List as ListTrait
 from traitlets import Unicode
 
-from howdah.cli.job_arguments import WORDS, CommandWithProgram, job_options
+from howdah.cli.job_arguments import DIRECTORY, OWN_WORDS, WORDS, CommandWithProgram, job_options
 from howdah.cli.run import prepared_job, submit_prepared
 from howdah.client.clusters import engine_of
 from howdah.client.command_job import ROLE
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.start_wait import POLL_S, wait_until_running
 from howdah.client.submit import PreparedJob
-from howdah.errors import EngineUnavailable
+from howdah.errors import EngineUnavailable, HowdahError
 from howdah.jupyter import run_kernel
 from howdah.spec import JobSpec, State
 
@@ -41,27 +42,30 @@ KEY_VARIABLE = "HOWDAH_KERNEL_KEY"
 @job_options
 @click.option("--display-name", default="")
 def prepare_kernel(as_json: bool, display_name: str, **options: Any) -> PreparedJob:  # noqa: ARG001 - not the job's
-    """Plan the job of a kernel; the context's object is the path of a file with the kernel's key."""
+    """Plan the job of a kernel; the context's object is the path of a file with the kernel's key, and the directory at
+    which relative paths start."""
     context = click.get_current_context()
-    context.meta[WORDS] = ("python", PROGRAM)
+    key_file, context.meta[DIRECTORY] = context.obj
+    context.meta[OWN_WORDS], context.meta[WORDS] = (), ("python", PROGRAM)
     options["files"] = (*options["files"], f"{run_kernel.__file__}#{PROGRAM}")
     options["name"] = options["name"] or "kernel"
 
     def add_ports(job: JobSpec) -> JobSpec:
         role = dataclasses.replace(job.roles[ROLE], ports=run_kernel.PORTS)
-        key = {KEY_VARIABLE: f"file:{context.obj}"}
+        key = {KEY_VARIABLE: f"file:{key_file}"}
         return dataclasses.replace(job, roles={ROLE: role}, secrets={**job.secrets, **key})
 
     return prepared_job(change=add_ports, **options)
 
 
-def plan(arguments: list[str], key_file: Path) -> PreparedJob:
-    """Return the job of a kernel with these options of the command line.
+def plan(arguments: list[str], key_file: Path, directory: str = "") -> PreparedJob:
+    """Return the job of a kernel with these options of the command line, whose relative paths start at `directory`; ""
+    is the current one.
 
     Raises:
         HowdahError, click.ClickException: the options are wrong, or the job cannot run.
     """
-    prepared: PreparedJob = prepare_kernel.main(arguments, standalone_mode=False, obj=key_file)
+    prepared: PreparedJob = prepare_kernel.main(arguments, standalone_mode=False, obj=(key_file, directory))
     return prepared
 
 
@@ -69,6 +73,7 @@ class HowdahProvisioner(KernelProvisionerBase):
     """Submits the job that is a kernel, tells Jupyter where its kernel listens, and ends it."""
 
     arguments = ListTrait(Unicode(), config=True, help="Options of the job, as `howdah run` takes them.")
+    directory = Unicode("", config=True, help="Where relative paths in the options start; else where Jupyter runs.")
     job_id = Unicode("", help="The id of the job; empty while there is none.")
 
     @property
@@ -99,18 +104,20 @@ class HowdahProvisioner(KernelProvisionerBase):
         with tempfile.NamedTemporaryFile("w", prefix="howdah-kernel-") as file:
             file.write(key)
             file.flush()
-            return submit_prepared(plan(list(self.arguments), Path(file.name)), quiet=True)
+            return submit_prepared(plan(list(self.arguments), Path(file.name), self.directory), quiet=True)
 
     async def _await_start(self) -> tuple[str, dict[str, int]]:
-        """Return the address and the ports of the kernel, when its program runs."""
+        """Return the address and the ports of the kernel, when its program runs. A job whose kernel is not reached is
+        cancelled: no notebook would end it."""
         try:
             engine = engine_of(self.job_id)
             say = functools.partial(self.log.info, "%s")
             task = await asyncio.to_thread(wait_until_running, engine, self.job_id, say)
+            return await asyncio.to_thread(self._reach, task.host, task.ports)
         except EngineUnavailable:
-            await self.kill()
+            with contextlib.suppress(HowdahError):  # the first reason is told
+                await self.kill()
             raise
-        return await asyncio.to_thread(self._reach, task.host, task.ports)
 
     def _reach(self, host: str, ports: Any) -> tuple[str, dict[str, int]]:
         engine, found, reached = engine_of(self.job_id), {}, host

@@ -147,6 +147,10 @@ def receive_tree(
         CopyProblem: the sender could not read it, or it cannot be written here. Then nothing is.
         EOFError: the connection ends before all is there.
     """
+    target = destination / name if destination.is_dir() else destination
+    # Nothing replaces a directory: all would be received for nothing. One that may not be looked at is told of below.
+    if os.path.isdir(target):  # noqa: PTH112
+        raise CopyProblem(f"{target}: exists already")
     parent = destination if destination.is_dir() else destination.absolute().parent
     staging = parent / f".howdah-copy-{secrets.token_hex(6)}"
     try:

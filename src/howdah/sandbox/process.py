@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from howdah.engines.processes import start_of
+from howdah.localfiles.process_identity import identity_of
 from howdah.spec.values import dataclass
 
 TERM_LIMIT_S = 10.0
@@ -30,12 +30,12 @@ class Process:
 
     @classmethod
     def from_pid(cls, pid: int) -> Process | None:
-        started = _started(pid)
+        started = identity_of(pid)
         return cls(pid, started) if started else None
 
     def alive(self) -> bool:
         _reap(self.pid)
-        return _started(self.pid) == self.started
+        return self.started != "" and identity_of(self.pid) == self.started
 
     def begun(self) -> float:
         """Return when the process was started, in seconds since 1970."""
@@ -66,7 +66,7 @@ def spawn(command: list[str], environment: Mapping[str, str], log: Path) -> Proc
     pid = os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
     _spawned.add(pid)
     # A child has an entry in /proc, with its start time, until it is reaped.
-    return Process(pid, _started(pid) or "")
+    return Process(pid, identity_of(pid))
 
 
 def stop(processes: Iterable[Process], number: int = signal.SIGTERM) -> None:
@@ -147,11 +147,6 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-def _started(pid: int) -> str | None:
-    ticks = start_of(pid)
-    return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{ticks}" if ticks else None
 
 
 def _reap(pid: int) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from howdah.errors import SpecError
 from howdah.spec import JobSpec
 from howdah.spec.units import format_memory
 from howdah.spec.values import dataclass
@@ -37,7 +38,11 @@ class Machine:
     @classmethod
     def detect(cls, environment: Mapping[str, str] = os.environ) -> Machine:
         """Return what this machine has. HOWDAH_LOCAL_VCORES, HOWDAH_LOCAL_MEMORY_MIB and HOWDAH_LOCAL_GPUS (a number)
-        override it."""
+        override it.
+
+        Raises:
+            SpecError: one of them is no number: what it was to limit would be offered whole.
+        """
         cores = len(os.sched_getaffinity(0))
         vcores = _amount_from_environment(environment, "VCORES") or max(OVERCOMMIT * cores, MIN_VCORES)
         return cls(vcores, _amount_from_environment(environment, "MEMORY_MIB") or _memory_mib(), _gpus(environment))
@@ -117,9 +122,15 @@ def demands(job: JobSpec, machine: Machine) -> tuple[ResourceDemand, ...]:
     )
 
 
-def _amount_from_environment(environment: Mapping[str, str], name: str) -> int:
-    text = environment.get(f"HOWDAH_LOCAL_{name}", "")
-    return int(text) if text.isdigit() else 0
+def _amount_from_environment(environment: Mapping[str, str], name: str) -> int | None:
+    """Return the amount that a variable says, None if it is not set or empty."""
+    variable = f"HOWDAH_LOCAL_{name}"
+    text = environment.get(variable, "").strip()
+    if not text:
+        return None
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise SpecError.at(variable, f"is {text!r}, must be a whole number")
+    return int(text)
 
 
 def _memory_mib() -> int:
@@ -149,8 +160,9 @@ def _group_limits() -> Iterator[int]:
 
 
 def _gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
-    if environment.get("HOWDAH_LOCAL_GPUS", "").isdigit():
-        return tuple(str(number) for number in range(_amount_from_environment(environment, "GPUS")))
+    told = _amount_from_environment(environment, "GPUS")
+    if told is not None:
+        return tuple(map(str, range(told)))
     if "CUDA_VISIBLE_DEVICES" in environment:
         return _visible_gpus(environment["CUDA_VISIBLE_DEVICES"])
     found = (re.fullmatch(r"nvidia(\d+)", entry.name) for entry in Path("/dev").iterdir())
