@@ -180,6 +180,22 @@ class TestChief:
         gang.end("worker:1")
         assert gang.outcome.state is State.SUCCEEDED
 
+    @pytest.mark.parametrize("retries", [0, 3])
+    @pytest.mark.parametrize("end", [BAD, Exit("lost", detail="node lost"), Exit("preempted", detail="preempted")])
+    def test_no_failure_matters_once_the_chief_has_ended_well(self, retries: int, end: Exit):
+        others = {"chief": Role("c"), "worker": Role("w", replicas=2, on_failure="restart", restarts=retries)}
+        gang = Gang(replace(self.job, roles=others, retries=retries))
+        gang.form()
+        gang.end("chief:0")
+        if end is BAD:
+            gang.end("worker:0", end)
+        else:
+            gang.feed(ContainerEnded(gang.now, "c2", end))
+        assert gang.state.stage is Stage.RUNNING
+        assert not gang.recorded(GangRestarted)
+        gang.end("worker:1")
+        assert gang.outcome.state is State.SUCCEEDED
+
     def test_the_chiefs_failure_is_never_ignored(self):
         gang = Gang(self.job)
         gang.form()

@@ -342,7 +342,7 @@ def _readmit_nodes(state: GangState, bad: list[str], now: float, actions: list[A
 
 def check_spares(state: GangState, now: float, actions: list[Action]) -> None:
     """Ask for the spares and the missing tasks of a gang that runs, and grow the gang when they have come."""
-    if state.job.gang and state.stage is Stage.RUNNING and not state.formations:
+    if state.job.gang and state.stage is Stage.RUNNING and not state.formations and not state.done_at:
         sizes = elasticity.grow_sizes(state, now)
         if sizes:
             _resize(state, sizes, message("there is room again"), now, actions)
