@@ -278,6 +278,18 @@ class TestRestart:
         gang.end("worker:1", BAD)
         assert gang.state.stage is Stage.STOPPING, "one restart is used up"
 
+    def test_its_own_pause_is_no_wait_for_the_gang(self):
+        worker = Role("w", replicas=2, on_failure="restart", restarts=1, backoff_s=60.0)
+        gang = Gang(replace(roles(worker=worker), timeouts=Timeouts(gang_s=20)))
+        gang.form()
+        gang.end("worker:1", BAD)
+        for _ in range(8):
+            gang.join("worker:1")
+            gang.run("worker:0")
+            gang.wait(8)
+        assert gang.state.outcome is None
+        assert goal(gang, "worker:1") is Goal.RUN
+
     def test_its_container_is_replaced_when_it_is_gone(self):
         gang = Gang(roles(worker=Role("w", replicas=2, on_failure="restart")))
         gang.form()
