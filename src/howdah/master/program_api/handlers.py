@@ -253,7 +253,7 @@ class ProgramApi:
                     asyncio.get_running_loop().call_later(GATHER_S, self._prefixes.notify_all, prefix)
 
     async def _confirm_written(self) -> None:
-        if not await self.journal.flush():
+        if not await self.journal.flush() and not self.journal.is_local:  # a full disk here ends no program
             raise NotReady(f"{self.journal.uri} can't be written at the moment")
 
     async def _compact(self) -> None:
