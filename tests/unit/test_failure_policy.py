@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from howdah.frameworks import find
+from howdah.master.decisions import restart_policy
 from howdah.master.decisions.actions import Action, LaunchTask, NoteNodeFailures, ReleaseContainer, RequestContainers
 from howdah.master.decisions.executor_orders import OrderBuilder
 from howdah.master.decisions.gang_formation import bad_nodes
@@ -624,6 +625,24 @@ def test_what_a_lost_node_takes_with_it_is_one_incident():
         gang.feed(ContainerEnded(gang.now, f"c{number + 1}", LOST))
     assert gang.state.open
     assert len(gang.state.free_restarts) == 1
+
+
+def test_restarts_that_use_up_no_retry_have_a_limit_that_is_told():
+    gang = Gang(replace(roles(worker=Role("w")), retries=9))
+    begin(gang, "worker")
+    for number in range(restart_policy.MAX_FREE_RESTARTS + 1):
+        assert gang.outcome is None
+        gang.now += 60
+        gang.feed(ContainerEnded(gang.now, f"c{number + 1}", Exit("preempted", detail="preempted")))
+        if gang.outcome is None:
+            gang.grant("worker")
+            for _ in range(4):  # until the fence of the one before is over
+                gang.join("worker:0")
+                gang.wait(8)
+            gang.run("worker:0")
+    assert gang.state.retries_used == 0
+    end = "nothing starts again: 20 restarts a day may be for such causes"
+    assert gang.outcome.diagnostics == f"worker:0 on node21: preempted; {end}"
 
 
 def test_what_was_forming_forms_with_all_that_start_again():

@@ -104,6 +104,9 @@ def choose(
     if kind != "user" and _within_budget(state, kind, state.retries_used, state.job.retries, now):
         state.retries_used += kind not in FREE_CAUSES
         return RestartDecision(_describe_restart(state, kind, reason), task.peers, _backoff_s(state, now))
+    if kind in FREE_CAUSES:
+        template = "{reason}; nothing starts again: {count} restarts a day may be for such causes"
+        return RestartDecision(message(template, reason=reason, count=MAX_FREE_RESTARTS))
     return RestartDecision(reason)
 
 
