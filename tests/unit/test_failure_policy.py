@@ -29,7 +29,15 @@ from howdah.spec import (
     TaskId,
     Timeouts,
 )
-from howdah.spec.events import Allocated, CancelRequested, ContainerEnded, GangRestarted, JobStarted, Noted
+from howdah.spec.events import (
+    Allocated,
+    AllocationLost,
+    CancelRequested,
+    ContainerEnded,
+    GangRestarted,
+    JobStarted,
+    Noted,
+)
 from howdah.testing import OK, Gang
 from howdah.wire.messages import Goal, Orders, Phase, Status
 
@@ -196,6 +204,27 @@ class TestChief:
         assert not gang.recorded(GangRestarted)
         gang.end("worker:1")
         assert gang.outcome.state is State.SUCCEEDED
+
+    @pytest.mark.parametrize("limit", ["run_s", "total_s"])
+    def test_a_limit_that_passes_after_the_chiefs_end_only_ends_the_others(self, limit: str):
+        gang = Gang(replace(self.job, timeouts=Timeouts(grace_s=60, **{limit: 10})))
+        gang.form()
+        gang.end("chief:0")
+        for _ in range(2):
+            gang.run("worker:0")
+            gang.run("worker:1")
+            gang.wait(8)
+        assert gang.state.stage is Stage.STOPPING
+        assert gang.state.outcome.state is State.SUCCEEDED
+
+    def test_no_end_of_the_allocation_undoes_the_chiefs_success(self):
+        gang = Gang(self.job)
+        gang.form()
+        gang.end("chief:0")
+        gang.feed(AllocationLost(gang.now, "queue deleted", comes_back=False))
+        gang.take_over()
+        assert gang.state.stage is Stage.STOPPING
+        assert gang.state.outcome.state is State.SUCCEEDED
 
     def test_the_chiefs_failure_is_never_ignored(self):
         gang = Gang(self.job)
