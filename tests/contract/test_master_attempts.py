@@ -22,9 +22,9 @@ from howdah.master.event_log import EventLog
 from howdah.master.owned_file import LogOwnerChanged
 from howdah.master.state import Stage
 from howdah.outputs.commit import reserve, temporary_directory
-from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State, event_lines, uris
+from howdah.spec import Board, Container, Exit, JobSpec, Output, Role, StagedJob, State, event_lines, uris
 from howdah.spec.codec import encode
-from howdah.spec.events import AllocationLost, Event, TookOver, Used
+from howdah.spec.events import AllocationLost, BoardChanged, Event, TookOver, Used
 from howdah.storage.factory import filesystem
 from howdah.testing import FakeAllocator
 from howdah.wire import auth
@@ -33,6 +33,7 @@ from howdah.wire.messages import Phase, Status
 
 KEY = b"k" * 32
 LIMIT_S = 120.0
+NO_BOARD = Board()
 
 
 class First(FakeAllocator):
@@ -54,9 +55,9 @@ class Second(First):
 class Attempt:
     """One attempt of the master of a job of one worker with an output."""
 
-    def __init__(self, directory: Path, allocator: type[FakeAllocator], files: str) -> None:
+    def __init__(self, directory: Path, allocator: type[FakeAllocator], files: str, board: Board) -> None:
         self.directory, self.output = directory, directory / "out"
-        spec = JobSpec({"worker": Role("train")}, outputs=(Output(self.output.as_uri(), "model"),))
+        spec = JobSpec({"worker": Role("train")}, outputs=(Output(self.output.as_uri(), "model"),), board=board)
         staged = StagedJob(spec, home=directory.as_uri())
         self.identity = MasterIdentity("job-1", "fake", files or directory.as_uri(), "127.0.0.1", staged, KEY, {})
         (directory / "key").write_text("key")
@@ -112,14 +113,20 @@ class Attempt:
     @property
     def kinds(self) -> list[str]:
         """Return the kinds of the events in the log, without samples."""
-        lines = (self.directory / "events.jsonl").read_text().splitlines()
-        return [type(event).__name__ for event in event_lines.read_lines(lines) if not isinstance(event, Used)]
+        return [type(event).__name__ for event in self.events if not isinstance(event, Used)]
+
+    @property
+    def events(self) -> list[Event]:
+        """Return the events in the log."""
+        return list(event_lines.read_lines((self.directory / "events.jsonl").read_text().splitlines()))
 
 
 @contextlib.asynccontextmanager
-async def attempt(directory: Path, allocator: type[FakeAllocator] = First, files: str = "") -> AsyncIterator[Attempt]:
+async def attempt(
+    directory: Path, allocator: type[FakeAllocator] = First, files: str = "", board: Board = NO_BOARD
+) -> AsyncIterator[Attempt]:
     """`files` is the URI of the job's directory, if it is not to be `directory`."""
-    running = Attempt(directory, allocator, files)
+    running = Attempt(directory, allocator, files, board)
     try:
         yield running
     finally:
@@ -170,6 +177,35 @@ def test_an_attempt_that_is_over_leaves_everything_as_it_is(tmp_path: Path) -> N
             assert (await second.running).state is State.SUCCEEDED
             assert second.kinds.count("Started") == 1, "nothing was started again"
             assert not (tmp_path / "key").exists()
+
+    play(act)
+
+
+@pytest.mark.parametrize("show", [True, False])
+def test_the_tensorboard_of_an_earlier_master_has_ended(tmp_path: Path, show: bool) -> None:
+    """Its container is not kept, and nobody is shown a link that leads nowhere."""
+    board = Board("hdfs://n/runs", show=show)
+
+    starting = ["starting"] if show else []
+
+    async def act() -> None:
+        async with attempt(tmp_path, board=board) as first:
+            await first.run_to(Phase.RUNNING)
+            await first.until(lambda: [first.master.log.view.tensorboard.state] == (starting or [""]))
+            first.master.log.append(BoardChanged(time.time(), "open", "h1", 7))
+            first.master.apply(AllocationLost(time.time(), "signal SIGTERM"))
+            with pytest.raises(AttemptOver):
+                await first.running
+        async with attempt(tmp_path, Second, board=board) as second:
+            await second.until(lambda: second.master.registered)
+            if show:
+                await second.until(lambda: second.master.tensorboard.containers)
+            told = [event for event in second.events if isinstance(event, BoardChanged)]
+            assert [event.state for event in told] == [*starting, "open", "ended", *starting]
+            assert {event.detail for event in told} == {"", "another master took over"}
+            await second.say(4, Phase.RUNNING, program_pid=9)
+            await second.end(5)
+            assert (await second.running).state is State.SUCCEEDED
 
     play(act)
 

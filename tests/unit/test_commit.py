@@ -14,6 +14,7 @@ from howdah.errors import StagingError
 from howdah.outputs import snapshot
 from howdah.outputs.commit import OutputCommit, commit, discard, set_aside
 from howdah.spec import uris
+from howdah.storage import progress
 from howdah.storage.filesystem import FileSystem
 from howdah.storage.fsspec_adapter import FsspecFileSystem
 from howdah.storage.local import LocalFileSystem
@@ -53,6 +54,20 @@ def lay_out(files: Mapping[str, bytes]) -> tuple[Store, FsspecFileSystem]:
     for name, data in files.items():
         store.pipe_file(f"{BASE}/{name}", data)
     return store, FsspecFileSystem("s3://b", store)
+
+
+def test_each_object_that_a_commit_moves_is_told_to_the_master(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "on_moved", progress.on_moved)  # is as before afterwards
+    snapshot.report_moves()
+    report, told = progress.on_moved, list[str]()
+    monkeypatch.setattr(progress, "on_moved", told.append)
+    store, fs = lay_out({f".howdah-j-0/worker-0.1/{name}": b"x" for name in ("a", "b", "c")})
+    commit(OutputCommit(f"{BASE}/.howdah-j-0", f"{BASE}/model", False, (("worker-0.1", ""),)), fs)
+    assert len(told) == len(store.copied) >= 3
+    report(told[0])
+    assert capfd.readouterr().out == '{"done_files": 1, "done_bytes": 0}\n'
 
 
 @pytest.mark.parametrize("name", ["", "worker-0"])

@@ -180,6 +180,30 @@ class TestSizes:
                     gang.say(f"worker:{index}", Phase.RUNNING if index < 2 else Phase.HELLO)
             assert [event.replicas for event in gang.recorded(Resized)] == [2, 3]
 
+    def test_it_does_not_grow_once_the_chief_has_ended_well(self) -> None:
+        """The chief would start again."""
+        timeouts = Timeouts(hold_s=20, grace_s=600)
+        role, checkpoint = Role("w", replicas=3, min_replicas=2), Checkpoint(path="/checkpoints")
+        gang = Gang(JobSpec({"worker": role}, success="chief", checkpoint=checkpoint, timeouts=timeouts))
+        gang.grant("worker")
+        gang.grant("worker")
+        gang.wait(21)
+        for index in range(2):
+            gang.join(f"worker:{index}")
+        gang.feed(CheckpointFound(gang.now, (gang.state.epoch,)))
+        gang.wait(1)
+        gang.grant("worker")
+        gang.say("worker:2", Phase.HELLO, epoch=0)
+        gang.run("worker:0")
+        gang.run("worker:1")
+        gang.end("worker:0")
+        for _ in range(10):
+            gang.wait(8)
+            gang.run("worker:1")
+            gang.say("worker:2", Phase.HELLO)
+        assert gang.state.tasks[W1].live
+        assert [event.replicas for event in gang.recorded(Resized)] == [2]
+
     def test_bad_numbers_are_refused(self) -> None:
         for role, words in (
             (Role("w", min_replicas=2), "must be 0 to 1"),

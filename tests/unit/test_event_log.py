@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import os
+import resource
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,6 +57,40 @@ def test_the_end_is_the_last_that_is_told(blocked: str) -> None:
         log.append(JobFinished(1.0, Outcome(State.SUCCEEDED)))
         await log.flush(limit_s=0.0)
         assert [record["kind"] for record in log.records] == ["JobFinished"]
+
+    asyncio.run(work())
+
+
+@contextlib.contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file of this process grows beyond `size` bytes meanwhile."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with contextlib.redirect_stderr(io.StringIO()):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_full_disk_of_this_machine_loses_no_event(tmp_path: Path) -> None:
+    """Nor one of which a part had room: as many as a buffer holds several times."""
+
+    async def work() -> None:
+        log = EventLog(tmp_path.as_uri())
+        log.append(Noted(1.0, "before"))
+        with full_disk(100):
+            for number in range(200):
+                log.append(Noted(2.0, f"{number}, {'x' * 100}"))
+            assert not await log.flush(limit_s=0.0)
+        assert await log.flush()
+        log.append(JobFinished(3.0, Outcome(State.SUCCEEDED)))
+        log.close()
+        found = list(read_lines((tmp_path / "events.jsonl").read_text().splitlines()))
+        numbers, notes = [str(number) for number in range(200)], texts(found)
+        assert notes[:201] == ["before", *numbers]
+        assert notes[201:] == ["the event log cannot be written for now", "the event log is whole again"]
+        assert isinstance(found[-1], JobFinished)
 
     asyncio.run(work())
 

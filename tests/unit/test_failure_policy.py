@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from howdah.frameworks import find
+from howdah.master.decisions import restart_policy
 from howdah.master.decisions.actions import Action, LaunchTask, NoteNodeFailures, ReleaseContainer, RequestContainers
 from howdah.master.decisions.executor_orders import OrderBuilder
 from howdah.master.decisions.gang_formation import bad_nodes
@@ -28,7 +29,15 @@ from howdah.spec import (
     TaskId,
     Timeouts,
 )
-from howdah.spec.events import Allocated, CancelRequested, ContainerEnded, GangRestarted, JobStarted, Noted
+from howdah.spec.events import (
+    Allocated,
+    AllocationLost,
+    CancelRequested,
+    ContainerEnded,
+    GangRestarted,
+    JobStarted,
+    Noted,
+)
 from howdah.testing import OK, Gang
 from howdah.wire.messages import Goal, Orders, Phase, Status
 
@@ -180,6 +189,43 @@ class TestChief:
         gang.end("worker:1")
         assert gang.outcome.state is State.SUCCEEDED
 
+    @pytest.mark.parametrize("retries", [0, 3])
+    @pytest.mark.parametrize("end", [BAD, Exit("lost", detail="node lost"), Exit("preempted", detail="preempted")])
+    def test_no_failure_matters_once_the_chief_has_ended_well(self, retries: int, end: Exit):
+        others = {"chief": Role("c"), "worker": Role("w", replicas=2, on_failure="restart", restarts=retries)}
+        gang = Gang(replace(self.job, roles=others, retries=retries))
+        gang.form()
+        gang.end("chief:0")
+        if end is BAD:
+            gang.end("worker:0", end)
+        else:
+            gang.feed(ContainerEnded(gang.now, "c2", end))
+        assert gang.state.stage is Stage.RUNNING
+        assert not gang.recorded(GangRestarted)
+        gang.end("worker:1")
+        assert gang.outcome.state is State.SUCCEEDED
+
+    @pytest.mark.parametrize("limit", ["run_s", "total_s"])
+    def test_a_limit_that_passes_after_the_chiefs_end_only_ends_the_others(self, limit: str):
+        gang = Gang(replace(self.job, timeouts=Timeouts(grace_s=60, **{limit: 10})))
+        gang.form()
+        gang.end("chief:0")
+        for _ in range(2):
+            gang.run("worker:0")
+            gang.run("worker:1")
+            gang.wait(8)
+        assert gang.state.stage is Stage.STOPPING
+        assert gang.state.outcome.state is State.SUCCEEDED
+
+    def test_no_end_of_the_allocation_undoes_the_chiefs_success(self):
+        gang = Gang(self.job)
+        gang.form()
+        gang.end("chief:0")
+        gang.feed(AllocationLost(gang.now, "queue deleted", comes_back=False))
+        gang.take_over()
+        assert gang.state.stage is Stage.STOPPING
+        assert gang.state.outcome.state is State.SUCCEEDED
+
     def test_the_chiefs_failure_is_never_ignored(self):
         gang = Gang(self.job)
         gang.form()
@@ -261,6 +307,18 @@ class TestRestart:
         gang.run("worker:1")
         gang.end("worker:1", BAD)
         assert gang.state.stage is Stage.STOPPING, "one restart is used up"
+
+    def test_its_own_pause_is_no_wait_for_the_gang(self):
+        worker = Role("w", replicas=2, on_failure="restart", restarts=1, backoff_s=60.0)
+        gang = Gang(replace(roles(worker=worker), timeouts=Timeouts(gang_s=20)))
+        gang.form()
+        gang.end("worker:1", BAD)
+        for _ in range(8):
+            gang.join("worker:1")
+            gang.run("worker:0")
+            gang.wait(8)
+        assert gang.state.outcome is None
+        assert goal(gang, "worker:1") is Goal.RUN
 
     def test_its_container_is_replaced_when_it_is_gone(self):
         gang = Gang(roles(worker=Role("w", replicas=2, on_failure="restart")))
@@ -596,6 +654,24 @@ def test_what_a_lost_node_takes_with_it_is_one_incident():
         gang.feed(ContainerEnded(gang.now, f"c{number + 1}", LOST))
     assert gang.state.open
     assert len(gang.state.free_restarts) == 1
+
+
+def test_restarts_that_use_up_no_retry_have_a_limit_that_is_told():
+    gang = Gang(replace(roles(worker=Role("w")), retries=9))
+    begin(gang, "worker")
+    for number in range(restart_policy.MAX_FREE_RESTARTS + 1):
+        assert gang.outcome is None
+        gang.now += 60
+        gang.feed(ContainerEnded(gang.now, f"c{number + 1}", Exit("preempted", detail="preempted")))
+        if gang.outcome is None:
+            gang.grant("worker")
+            for _ in range(4):  # until the fence of the one before is over
+                gang.join("worker:0")
+                gang.wait(8)
+            gang.run("worker:0")
+    assert gang.state.retries_used == 0
+    end = "nothing starts again: 20 restarts a day may be for such causes"
+    assert gang.outcome.diagnostics == f"worker:0 on node21: preempted; {end}"
 
 
 def test_what_was_forming_forms_with_all_that_start_again():

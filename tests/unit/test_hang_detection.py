@@ -156,6 +156,18 @@ class TestMaster:
         taken(job, W1)
         assert not job.recorded(GangRestarted)
 
+    @pytest.mark.parametrize("policy", ["restart", "fail"])
+    def test_nothing_follows_once_the_chief_has_ended_well(self, policy: str) -> None:
+        """The others may wait for it for good."""
+        roles = {"chief": Role("c"), "worker": Role("train", replicas=2, on_stall=policy)}
+        job = Gang(JobSpec(roles, success="chief", retries=1, timeouts=Timeouts(stall_s=60, grace_s=600)))
+        job.form()
+        job.end("chief:0")
+        quiet(job, 100, 90)
+        taken(job, W1)
+        assert job.state.open
+        assert not job.recorded(GangRestarted)
+
     def test_a_restart_is_that_of_the_suspect(self) -> None:
         job = gang("restart")
         quiet(job, 100, 90)

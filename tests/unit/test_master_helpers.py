@@ -1,7 +1,8 @@
-"""Tests that a master's helper ends with its master: the next master starts another one for the same work."""
+"""Tests that a master's helper ends with its master, which starts another, and has time as long as it goes on."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -9,6 +10,9 @@ import sys
 import time
 
 import psutil
+import pytest
+
+from howdah.master.helper_process import read_to_end
 
 LIMIT_S = 60.0
 MASTER = """
@@ -41,3 +45,45 @@ def test_a_helper_ends_with_its_master(tmp_path) -> None:  # type: ignore[no-unt
         while helper.is_running() and helper.status() != psutil.STATUS_ZOMBIE:
             assert time.monotonic() < deadline, "the helper outlives its master"
             time.sleep(0.05)
+
+
+class SkippingLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock a test sets forward."""
+
+    skipped = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.skipped
+
+
+class Output(asyncio.StreamReader):
+    """What a helper writes: a piece every `pause_s` seconds."""
+
+    def __init__(self, pieces: list[bytes], pause_s: float) -> None:
+        super().__init__()
+        self.pieces, self.pause_s = pieces, pause_s
+
+    async def read(self, _: int = -1) -> bytes:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SkippingLoop)
+        loop.skipped += self.pause_s
+        for _turn in range(5):
+            await asyncio.sleep(0)
+        return self.pieces.pop(0)
+
+
+def read(pause_s: float) -> bytes:
+    async def whole() -> bytes:
+        return await read_to_end(Output([b"moved\n", b"moved\n", b"answer\n", b""], pause_s), 600.0)
+
+    loop = SkippingLoop()
+    try:
+        return loop.run_until_complete(whole())
+    finally:
+        loop.close()
+
+
+def test_a_helper_that_goes_on_may_take_longer_than_one_that_is_silent() -> None:
+    assert read(400.0) == b"moved\nmoved\nanswer\n"
+    with pytest.raises(asyncio.TimeoutError):
+        read(900.0)

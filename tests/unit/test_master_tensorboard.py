@@ -132,6 +132,15 @@ def test_tensorboard_is_stopped_on_demand_and_can_be_started_again(tmp_path: Pat
     assert [action.attempt for action in launched] == [1, 2]
 
 
+def test_the_executor_of_an_earlier_master_is_not_taken_for_this_ones(tmp_path: Path) -> None:
+    shown = Shown(tmp_path)
+    container = shown.open()
+    status = Status(task="tensorboard:0", attempt=1, epoch=1, sequence=9, phase=Phase.RUNNING, host="h0", pid=4)
+    own, other = (dataclasses.replace(status, container=name) for name in (container.id, "c0"))
+    assert asyncio.run(shown.showing.heartbeat(other, 0.0)) is None
+    assert asyncio.run(shown.showing.heartbeat(own, 0.0)) is not None
+
+
 def test_names_and_places(tmp_path: Path) -> None:
     own = dataclasses.replace(JOB, roles={"tensorboard": Role("t")})
     assert list(with_tensorboard_role(StagedJob(own, "hdfs://n")).job.roles) == ["tensorboard", "howdah-tensorboard"]

@@ -30,7 +30,7 @@ from howdah.master.preflight.pair_tests import find_bad_containers, pair_rounds,
 from howdah.master.state import GangState
 from howdah.spec import Exit, JobSpec, Preflight, Role, StagedJob, State, TaskId, Timeouts
 from howdah.spec.codec import encode
-from howdah.spec.events import Ended, Noted, PreflightPassed, WorldFormed
+from howdah.spec.events import ContainerEnded, Ended, Noted, PreflightPassed, WorldFormed
 from howdah.spec.fold import fold
 from howdah.spec.preflight import checks_of_job
 from howdah.spec.validation import find_mistakes
@@ -278,6 +278,30 @@ class TestWhatFollows:
                 join(gang, task)
         (ended,) = gang.recorded(Ended)
         assert "nothing heard of it within 150 s" in str(ended.exit)
+
+    def test_who_is_silent_costs_its_partners_nothing(self) -> None:
+        gang = checked_gang(3)
+        for _ in range(40):
+            for task in W[:3]:
+                if gang.state.tasks[task].container is not None:
+                    join(gang, task)
+            gang.wait(5)
+        (ended,) = gang.recorded(Ended)
+        assert "nothing heard of it within 150 s" in str(ended.exit)
+        assert list(gang.state.node_penalties) == [ended.node], "the exchange is over with its first failure"
+
+    def test_an_exchange_that_a_lost_container_has_ended_blames_nobody(self) -> None:
+        gang = checked_gang(3)
+        for task in W[:3]:
+            join(gang, task)
+        gang.feed(ContainerEnded(gang.now, "c2", Exit("lost", detail="node lost")))
+        gang.grant("worker")
+        for _ in range(40):
+            gang.say("worker:1", Phase.LOCALISING)
+            for task in (W[0], W[2]):
+                join(gang, task)
+            gang.wait(5)
+        assert [event.task for event in gang.recorded(Ended)] == [W[1]]
 
     def test_the_next_master_goes_on_with_it(self) -> None:
         gang = checked_gang(4)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from howdah.errors import LimitExceeded, NotReady
+from howdah.errors import Conflict, LimitExceeded, NotReady
 from howdah.master.program_api.handlers import ProgramApi
-from howdah.spec import Role
+from howdah.spec import Exit, Role
+from howdah.spec.events import Ended
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
 from howdah.testing import Gang, job
@@ -50,6 +51,33 @@ def test_a_change_that_cannot_be_written_down_is_not_confirmed(call: str, messag
 
     with pytest.raises(NotReady, match=r"here\.jsonl can't be written at the moment"):
         asyncio.run(ask())
+
+
+@pytest.mark.parametrize("changes", [{"success": "50%"}, {"success": "any", "on_failure": "ignore"}])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_barrier_expects_none_whose_failure_the_job_passes_over(changes: dict[str, str], waits: bool) -> None:
+    gang = Gang(
+        job(
+            roles={"worker": Role("train", replicas=2, on_failure=changes.get("on_failure", "fail"))},
+            success=changes["success"],
+        )
+    )
+    gang.form()
+
+    async def meet() -> Any:
+        calls = ProgramApi(gang.state, "memory://here/barrier", JobView(), lambda _: None, lambda _: None)
+        message = {"name": "end", "round": 1, "who": "one", "wait": 20 if waits else 0}
+        if not waits:
+            gang.end("worker:1", Exit("exit", 3))
+        answer = asyncio.ensure_future(calls.answer(ONE, "barrier", json.dumps(message).encode()))
+        await asyncio.sleep(0)
+        if waits:
+            gang.end("worker:1", Exit("exit", 3))
+            calls.observe(gang.recorded(Ended)[-1])
+        return await answer
+
+    with pytest.raises(Conflict, match="barrier 'end': worker:1 will not come: exit code 3"):
+        asyncio.run(meet())
 
 
 def test_points_have_a_limit() -> None:

@@ -240,6 +240,27 @@ def test_a_master_that_takes_over_counts_on() -> None:
     assert orders(it, "worker:0")[0].previous == f"{uri}/worker-0"
 
 
+def test_what_the_earlier_master_was_making_has_failed_and_what_waited_begins() -> None:
+    it = gang()
+    ask(it)
+    it.now += 3
+    ask(it, "bob")  # while the first is being made
+    numbers = [event.number for event in it.recorded(SaveStarted)]
+    assert (numbers, snapshot_policy.number_of(it.state, 0)) == ([1], 2)
+    name = it.state.snapshots.names[0]
+    it.take_over()
+    (failed,) = it.recorded(SaveFailed)
+    assert (failed.number, failed.reason) == (1, "another master took over while it was made")
+    assert [action.temporary.rpartition("/")[2] for action in it.actions_of(DiscardSnapshot)] == [name]
+    it.wait(1)
+    started = it.recorded(SaveStarted)[-1]
+    assert (started.number, started.by, started.tasks) == (2, "bob", 2)
+    finish_snapshot(it)
+    it.take_over()
+    view = fold(action.event for action in it.actions_of(RecordEvent))
+    assert [one.state for one in view.snapshots] == [State.FAILED, State.SUCCEEDED]
+
+
 def test_orders_with_a_copy_are_news_until_the_executor_has_them() -> None:
     it = gang()
     spec = it.state.job

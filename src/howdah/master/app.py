@@ -285,6 +285,8 @@ class JobMaster:
             certain = self._opened_allocator.kills_what_is_gone
             self.apply(events.ContainerEnded(now, container_id, exit, certain=certain))
         await self.api.program_api.restore(log)
+        if self.tensorboard.take_over(self.log.view) and self.state.open:
+            self._spawn(self._update_tensorboard())
         await asyncio.to_thread(retry_until, partial(publish_master_address, self.identity.directory, self.context.url))
         return True
 

@@ -109,7 +109,7 @@ async def run_helper(module: str, verb: str, request: object, reply_type: type[R
     Raises:
         OSError: the process can't be started.
         ValueError: it ended without an answer.
-        asyncio.TimeoutError: it gave no answer within `limit_s`, and was killed.
+        asyncio.TimeoutError: it wrote nothing for `limit_s`, neither its answer nor that it goes on, and was killed.
     """
     pipe, environment = asyncio.subprocess.PIPE, {**os.environ, PARENT: str(os.getpid())}
     process = await asyncio.create_subprocess_exec(
@@ -117,7 +117,12 @@ async def run_helper(module: str, verb: str, request: object, reply_type: type[R
     )
     try:
         text = json.dumps(encode(request)).encode()
-        output, _ = await asyncio.wait_for(process.communicate(text), limit_s)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(text)
+        process.stdin.close()  # when all is sent
+        output = await read_to_end(process.stdout, limit_s)
+        await asyncio.wait_for(process.wait(), limit_s)
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -126,3 +131,15 @@ async def run_helper(module: str, verb: str, request: object, reply_type: type[R
     if not lines:
         raise ValueError(f"{module} ended with status {process.returncode} without output")
     return decode(reply_type, json.loads(lines[-1]))
+
+
+async def read_to_end(output: asyncio.StreamReader, limit_s: float) -> bytes:
+    """Return all that a helper writes. A move in an object store copies each file, however long that takes in all.
+
+    Raises:
+        asyncio.TimeoutError: nothing came for `limit_s` seconds.
+    """
+    read = bytearray()
+    while piece := await asyncio.wait_for(output.read(1 << 16), limit_s):
+        read += piece
+    return bytes(read)

@@ -1,8 +1,8 @@
 """Appends lines to a file in the job's directory.
 
-On a local directory each line is written at once. Elsewhere lines are appended in batches, off the loop, because an
-append to HDFS takes tens of milliseconds, and its bytes are visible to others only afterwards. On an object store each
-batch is a segment (`howdah.storage.segmented_log`).
+On a local directory each line is written at once, or with the next `flush` after the disk was full. Elsewhere lines
+are appended in batches, off the loop, because an append to HDFS takes tens of milliseconds, and its bytes are visible
+to others only afterwards. On an object store each batch is a segment (`howdah.storage.segmented_log`).
 """
 
 from __future__ import annotations
@@ -78,6 +78,11 @@ class Journal:
         self.size = self.owned.known
 
     @property
+    def is_local(self) -> bool:
+        """Return whether the file is on this machine, where no other master lives beside this one."""
+        return self._local
+
+    @property
     def pending(self) -> list[str]:
         """Return the lines that are in no file yet."""
         return list(self._pending)
@@ -85,20 +90,27 @@ class Journal:
     def write(self, line: str) -> None:
         """Add a line, with its line end: on this machine at once, elsewhere with the next `flush`."""
         self.size += len(line)
-        if self._local and not self._replacing:
-            self._write_local(line)
-        else:
-            self._pending.append(line)
+        in_time = self._local and not self._replacing and not self._pending
+        self._pending.append(line)
+        if in_time:
+            self._write_local()
 
-    def _write_local(self, line: str) -> None:
+    def _write_local(self) -> bool:
+        """Write the pending lines as far as the disk has room; return True if they are in the file."""
+        data, done = "".join(self._pending).encode("utf-8", "surrogateescape"), 0
         try:
             if self._file is None:
                 path = Path(urllib.parse.unquote(urllib.parse.urlsplit(self.uri).path))
                 path.touch(0o600)
-                self._file = path.open("a", encoding="utf-8", buffering=1)
-            self._file.write(line)
+                self._file = path.open("ab", buffering=0)  # a buffer would lose what a full disk does not take
+            while done < len(data):
+                done += self._file.write(data[done:])
         except OSError as error:
-            self._report_once(f"{error}; the job goes on, this is lost")
+            self.problem = str(error)
+            self._report_once(f"{self.uri}: {error}; kept for later")
+        rest = data[done:].decode("utf-8", "surrogateescape")
+        self._pending = [rest] if rest else []
+        return not rest
 
     def _report_once(self, problem: str) -> None:
         """Report a problem once, not for each of a thousand lines."""
@@ -115,6 +127,8 @@ class Journal:
         async with self._writing:
             if not self._pending:
                 return True
+            if self._local:
+                return self._write_local()
             batch, self._pending = self._pending, []
             try:
                 await asyncio.to_thread(lambda: self.owned.append("".join(batch).encode()))

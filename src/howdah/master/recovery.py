@@ -71,6 +71,7 @@ def replay(state: GangState, log: Sequence[events.Event], now: float, fences: bo
     return [
         *(action for action in decided if not isinstance(action, done_otherwise)),
         *_unanswered_requests(state),
+        *snapshot_policy.give_up_started(state, now),
     ]
 
 

@@ -26,6 +26,7 @@ from howdah.master.decisions.step import step
 from howdah.master.state import GangState
 from howdah.spec import JobSpec, Outcome, Resources, Role, StagedFile, StagedJob, TaskId, Timeouts, events, uris
 from howdah.spec.codec import decode
+from howdah.spec.message import message
 from howdah.spec.staged import IMPORT_PATH
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
@@ -141,7 +142,9 @@ class TensorBoardTask:
 
     def _is_wanted(self, status: Status) -> bool:
         task = self.state.tasks[self.task] if self.state is not None else None
-        return task is not None and task.attempt == status.attempt and task.container is not None
+        if task is None or task.attempt != status.attempt or task.container is None:
+            return False
+        return status.container in ("", task.container.id)  # an earlier master counted its attempts, too
 
     async def open(self, view: JobView, idle_s: float = IDLE_S) -> None:
         """Start TensorBoard unless it runs; it ends when it got no request for `idle_s`.
@@ -168,6 +171,14 @@ class TensorBoardTask:
                 time.time(), id=self.id, engine=view.engine, user=view.user, job=job, one_machine=view.one_machine
             )
         )
+
+    def take_over(self, view: JobView) -> bool:
+        """Record the end of an earlier master's TensorBoard: its container is not kept. Return whether it ran, and the
+        job asks for another."""
+        runs = view.tensorboard.state in ("starting", "open")
+        if runs:
+            self._record_change("ended", detail=message("another master took over"))
+        return runs and self.staged.job.board.show
 
     def close(self, by: str) -> None:
         """End TensorBoard."""

@@ -452,4 +452,5 @@ def _apply_to_outputs(
 
 
 if __name__ == "__main__":
+    snapshot.report_moves()
     run_helper_main({"commit": commit_outputs, "discard": discard_outputs})

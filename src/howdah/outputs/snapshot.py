@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import errno
 import functools
+import itertools
 import json
 import os
 import posixpath
 import re
+import sys
 import threading
 from collections.abc import Mapping
 from typing import Any, BinaryIO
@@ -27,7 +29,7 @@ from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.spec.job import Output
 from howdah.spec.values import dataclass
-from howdah.storage import cpu_throttle
+from howdah.storage import cpu_throttle, progress
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem, make_directory_like, mode_of_copy
 from howdah.storage.snapshot_places import NAME, SAVED_SUFFIX, directory_of, list_snapshots, snapshot_prefix
@@ -327,5 +329,13 @@ def tidy(fs: FileSystem, temporary: str, to: str, output: str) -> None:
         directory, own = uris.parent(directory), False
 
 
+def report_moves() -> None:
+    """Write progress lines for the objects that moves copy from now on, so that the master sees that they go on."""
+    lines, count = ProgressLines(), itertools.count(1)
+    progress.on_moved = lambda _: lines(next(count), 0)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["publish"]:
+        report_moves()
     run_helper_main({"take": copy_part_in_background, "publish": publish, "discard": discard})

@@ -16,6 +16,7 @@ from howdah.errors import HowdahError, StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.spec.job import SUCCESS
+from howdah.storage import progress
 from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem, Sink
 from howdah.storage.linked_tree import LeftOut
 from howdah.storage.local import expand_braces
@@ -170,6 +171,7 @@ class FsspecFileSystem(FileSystem):
 
         for name in sorted(names, key=order):
             self._fs.cp_file(name, self._fs._strip_protocol(new) + name[len(source) :])
+            progress.on_moved(name)
         with contextlib.suppress(FileNotFoundError):
             self._remove(old)
 

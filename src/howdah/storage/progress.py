@@ -16,3 +16,7 @@ def no_progress(*_: object) -> None:
 
 def no_notice(_: str) -> None:
     """Show no notice."""
+
+
+on_moved: Notice = no_notice
+"""Called with the name of each object that a move within an object store has copied; a helper process replaces it."""

@@ -308,9 +308,7 @@ def check_formation_deadlines(state: GangState, now: float, actions: list[Action
             request_containers(state, now, actions)
     elif not state.formations:
         return
-    elif deadline_passed(limits.gang_s, now - state.requested_at) and (
-        state.job.gang or not _anything_runs(state, now)
-    ):
+    elif deadline_passed(limits.gang_s, now - state.requested_at) and _is_awaited(state, now):
         not_granted = "the gang was not complete after {seconds} s (timeouts.gang); granted: {what}"
         not_joined = "the gang was not complete after {seconds} s (timeouts.gang); not joined: {what}"
         template = not_granted if missing else not_joined
@@ -342,7 +340,7 @@ def _readmit_nodes(state: GangState, bad: list[str], now: float, actions: list[A
 
 def check_spares(state: GangState, now: float, actions: list[Action]) -> None:
     """Ask for the spares and the missing tasks of a gang that runs, and grow the gang when they have come."""
-    if state.job.gang and state.stage is Stage.RUNNING and not state.formations:
+    if state.job.gang and state.stage is Stage.RUNNING and not state.formations and not state.done_at:
         sizes = elasticity.grow_sizes(state, now)
         if sizes:
             _resize(state, sizes, message("there is room again"), now, actions)
@@ -362,6 +360,12 @@ def _resize(state: GangState, sizes: dict[str, int], reason: str, now: float, ac
     form_together(state, [tasks], tasks, now, actions)
     actions.append(NotifyExecutors(tasks))
     state.stage = Stage.FORMING
+
+
+def _is_awaited(state: GangState, now: float) -> bool:
+    """Return whether the job waits for tasks to join, not for what it has decided itself: the pause of a restart."""
+    incomplete = any(formation.waiting for formation in state.formations.values())
+    return incomplete and (state.job.gang or not _anything_runs(state, now))
 
 
 def _anything_runs(state: GangState, now: float) -> bool:

@@ -52,8 +52,10 @@ def fail(
     exit: Exit | None = None,
     unrecorded: bool = False,
 ) -> None:
-    """End the job as failed for this reason; `task` and its `exit` are the first cause, where there is one."""
-    stop(state, Outcome(State.FAILED, reason, task, exit), reason, now, actions, unrecorded)
+    """End the job as failed for this reason; `task` and its `exit` are the first cause, where there is one. A job whose
+    chief has ended well has succeeded: only the time that its other tasks had is over."""
+    outcome = Outcome(State.SUCCEEDED) if state.done_at else Outcome(State.FAILED, reason, task, exit)
+    stop(state, outcome, reason, now, actions, unrecorded)
 
 
 def release_container(

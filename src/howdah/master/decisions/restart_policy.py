@@ -69,7 +69,10 @@ def restarts_alone(role: Role) -> bool:
 
 def is_ignored(state: GangState, task: TaskState) -> bool:
     """Return whether the task's failure does not matter: some roles may fail, some tasks too, as long as only few do.
-    The failure of a chief that decides the job always matters."""
+    The failure of a chief that decides the job always matters, and none once that chief has ended well: a restart would
+    start it again, and other tasks often fail because it has left."""
+    if state.done_at:
+        return True
     if task.untracked:
         return False
     if state.job.success == "chief" and task.id == chief(state.job):
@@ -101,6 +104,9 @@ def choose(
     if kind != "user" and _within_budget(state, kind, state.retries_used, state.job.retries, now):
         state.retries_used += kind not in FREE_CAUSES
         return RestartDecision(_describe_restart(state, kind, reason), task.peers, _backoff_s(state, now))
+    if kind in FREE_CAUSES:
+        template = "{reason}; nothing starts again: {count} restarts a day may be for such causes"
+        return RestartDecision(message(template, reason=reason, count=MAX_FREE_RESTARTS))
     return RestartDecision(reason)
 
 

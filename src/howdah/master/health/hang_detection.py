@@ -74,7 +74,7 @@ def on_stacks_collected(state: GangState, event: StacksTaken, actions: list[Acti
     if event.by:
         return
     stalled, state.hangs.awaited = state.hangs.awaited, ()
-    if not stalled or not state.open:
+    if not stalled or not state.open or state.done_at:
         return
     named = [state.tasks[id_] for id_ in (*event.suspects, *stalled) if id_ in state.tasks]
     candidates = [task.id for task in named if _program_runs(task) and state.hangs.epochs.get(task.id) == task.epoch]

@@ -131,10 +131,11 @@ def _blame_nobody(state: GangState, test: PairTest, now: float, actions: list[Ac
 
 
 def check_deadlines(state: GangState, now: float, actions: list[Action]) -> None:
-    """End the pair tests of which some task reports nothing in time."""
+    """End the pair tests of which some task reports nothing in time. Nobody waits for that of an epoch in which no
+    tasks start any more, and its tasks are ordered to do something else."""
     limit = state.job.preflight.limit_s + MARGIN_S
-    for test in list(state.preflight.pair_tests.values()):
-        is_over = deadline_passed(limit, now - test.began)
+    for epoch, test in list(state.preflight.pair_tests.items()):
+        is_over = epoch in state.formations and deadline_passed(limit, now - test.began)
         late = [id_ for id_ in sorted(test.awaited) if is_over and state.tasks[id_].live]
         for id_ in late[:1]:
             if state.open:

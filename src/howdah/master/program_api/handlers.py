@@ -169,8 +169,13 @@ class ProgramApi:
         task = self.state.tasks[event.task]
         for point in self.metrics.end(task.id):
             self.append(point)
-        if task.exit is not None and (task.exit.ok or self.state.role(task.id).on_failure == "ignore"):
+        if self._will_not_come(task):
             self.barriers.ended(task.id, str(task.exit))
+
+    def _will_not_come(self, task: TaskState) -> bool:
+        """Return whether the task's program has ended in this formation and the job goes on without it: one that is to
+        start again has no end any more."""
+        return task.exit is not None and (task.exit.ok or self.state.open)
 
     async def _world(self, task: TaskState, _: Owner, message: Message) -> Any:
         if task.world is None:
@@ -248,7 +253,7 @@ class ProgramApi:
                     asyncio.get_running_loop().call_later(GATHER_S, self._prefixes.notify_all, prefix)
 
     async def _confirm_written(self) -> None:
-        if not await self.journal.flush():
+        if not await self.journal.flush() and not self.journal.is_local:  # a full disk here ends no program
             raise NotReady(f"{self.journal.uri} can't be written at the moment")
 
     async def _compact(self) -> None:
@@ -308,7 +313,7 @@ class ProgramApi:
         """Find for the first process that arrives a task that has ended already; later ends are noted as they come."""
         if len(round.arrived) == 1 and not round.unreachable_reason:
             ended = (self.state.tasks[task] for task in sorted(round.missing))
-            gone = next((task for task in ended if task.exit is not None and task.exit.ok), None)
+            gone = next(filter(self._will_not_come, ended), None)
             round.unreachable_reason = f"{gone.id} will not come: {gone.exit}" if gone else ""
 
     # Metrics and snapshots

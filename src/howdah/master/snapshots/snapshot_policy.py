@@ -294,13 +294,30 @@ def end(state: GangState, now: float, actions: list[Action]) -> bool:
 
 
 def replay(state: GangState, event: Event) -> None:
-    """Note what an earlier master did. A snapshot that it was still making is given up."""
+    """Note what an earlier master did: what was requested of it begins under this one, unless it had begun."""
     saves = state.snapshots
-    if isinstance(event, SaveDone) and event.number in saves.started:
-        output, uri = saves.started[event.number]
-        saves.last[output] = uri
+    if isinstance(event, SaveRequested):
+        for number in wanted_outputs(state, event.output):
+            _request(state, number, event.by, event.time)
+    elif isinstance(event, (SaveDone, SaveFailed)) and event.number in saves.started:
+        output, uri = saves.started.pop(event.number)
+        if isinstance(event, SaveDone):
+            saves.last[output] = uri
     elif isinstance(event, SaveStarted):
         saves.number = max(saves.number, event.number)
+        saves.requested.pop(event.output, None)
         saves.started[event.number] = (event.output, event.uri)
         saves.names[event.output] = event.uri[-19:]
         saves.due[event.output] = event.time + state.job.outputs[event.output].save.every_s
+
+
+def give_up_started(state: GangState, now: float) -> list[Action]:
+    """Return the end of each snapshot that an earlier master was still making: who waits for it must not wait on."""
+    actions: list[Action] = []
+    for number, (output, _) in state.snapshots.started.items():
+        reason = message("another master took over while it was made")
+        temporary = snapshot.temporary_directory(state.id, output, state.job.outputs[output])
+        actions.append(RecordEvent(SaveFailed(now, number, reason)))
+        actions.append(DiscardSnapshot(uris.join(temporary, state.snapshots.names[output])))
+    state.snapshots.started.clear()
+    return actions
