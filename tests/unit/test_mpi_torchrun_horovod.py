@@ -19,6 +19,7 @@ from howdah.frameworks import GANG_KEY, command_of, files_of, find, key_variable
 from howdah.frameworks.mpi import HOSTS, PROGRAM
 from howdah.sandbox.addresses import free_port
 from howdah.spec import Input, JobSpec, Member, Resources, Role, TaskId, World
+from howdah.spec.job import Timeouts
 from howdah.spec.validation import find_mistakes
 
 
@@ -255,6 +256,15 @@ class TestTorchRun:
         assert told(spec, where, "worker:3")["PET_NNODES"] == "3:5"
         few = replace(world(spec, worker=2), min_tasks={"worker": 2, "evaluator": 1})
         assert told(spec, few, "worker:1")["PET_NNODES"] == "3"
+
+    def test_it_kills_no_process_before_the_time_to_stop_is_over(self) -> None:
+        roles = {"worker": Role("torchrun train.py"), "other": Role("x", env={"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "9"})}
+        job = JobSpec(roles, framework="torchrun", timeouts=Timeouts(stop_s=299.5))
+        found = find("torchrun").expand(job)
+        assert [role.env.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT") for role in found.roles.values()] == ["300", "9"]
+        assert find("torchrun").expand(found) == found
+        short = find("torchrun").expand(replace(job, timeouts=Timeouts(stop_s=10)))
+        assert not short.roles["worker"].env, "it has 30 s of its own"
 
     def test_a_process_for_each_gpu(self) -> None:
         roles = {
