@@ -354,6 +354,16 @@ def test_outside_a_job_there_is_nothing_here() -> None:
     )
 
 
+def test_a_report_that_finds_no_room_ends_no_program() -> None:
+    names = ("JOB_ID", "JOB_NAME", "TASK", "ROLE", *(numbers := ("INDEX", "RANK", "WORLD_SIZE", "EPOCH", "ATTEMPT")))
+    environment = {f"HOWDAH_{name}": "1" if name in numbers else "x" for name in names}
+    environment |= {"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE), "HOWDAH_HERE": "/dev/full"}
+    code = "from howdah import here\nhere.progress(0.5); here.heartbeat(); here.progress(1.0)\nprint('trained')"
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd="/")
+    assert ran.stdout == "trained\n"
+    assert ran.stderr.count("[howdah.program: reports of progress are lost: ") == 1
+
+
 @pytest.mark.parametrize("version", ["3.9", "3.13"])
 def test_the_program_api_needs_the_standard_library_only(job: Job, version: str) -> None:
     found = interpreter(version)

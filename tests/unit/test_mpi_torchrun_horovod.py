@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from howdah.frameworks import GANG_KEY, command_of, files_of, find, key_variable
 from howdah.frameworks.mpi import HOSTS, PROGRAM
 from howdah.sandbox.addresses import free_port
 from howdah.spec import Input, JobSpec, Member, Resources, Role, TaskId, World
+from howdah.spec.job import Timeouts
 from howdah.spec.validation import find_mistakes
 
 
@@ -78,7 +80,11 @@ class TestMpi:
         (tmp_path / HOSTS).write_text(hosts)
         monkeypatch.chdir(tmp_path)
         assert mpi_task.hosts()["worker-1"] == ("10.0.0.1", 5002)
-        assert told(spec, where, "worker:1") == {"HOWDAH_MPI_NAME": "worker-1", "HOWDAH_MPI_ADDRESS": "10.0.0.1"}
+        assert told(spec, where, "worker:1") == {
+            "HOWDAH_MPI_NAME": "worker-1",
+            "HOWDAH_MPI_ADDRESS": "10.0.0.1",
+            "HOWDAH_MPI_FIRST": "10.0.0.0 5000",
+        }
 
     def test_xlearnings_programs_count_from_one(self) -> None:
         spec = expanded("xlearning-mpi", "worker")
@@ -163,10 +169,60 @@ class TestMpiTask:
                 task.kill()
         assert [path.name for path in tmp_path.glob("*worker*")] == ["k-worker-1"]
 
+    def test_a_rank_that_is_stopped_may_save_and_mpirun_learns_of_it_when_all_have_ended(self, tmp_path: Path) -> None:
+        port = free_port()
+        (tmp_path / PROGRAM).write_text(files_of(find("mpi"), *_alone())[PROGRAM])
+        saves = "touch told; until [ -e go ]; do sleep 0.02; done; echo saving; touch saved; exit 0"
+        (tmp_path / "train.sh").write_text(f"trap '{saves}' TERM\ntouch runs\nwhile :; do sleep 0.02; done\n")
+        program = ("/bin/sh", "-c", "sh train.sh | tee log; true")
+        daemon = (
+            "trap 'touch daemon-told' TERM; "
+            '"$HOWDAH_MPI_PYTHON" -I "$HOWDAH_MPI_FILE" rank & wait $!; touch daemon-ended; exit 3'
+        )
+        with socket.create_server(("127.0.0.1", 0)) as first:
+            first.settimeout(60)
+            environment = {
+                **os.environ,
+                "HOWDAH_GANG_KEY": "k",
+                "HOWDAH_MPI_NAME": "worker-1",
+                "HOWDAH_PORT": str(port),
+            }
+            environment["HOWDAH_MPI_FIRST"] = f"127.0.0.1 {first.getsockname()[1]}"
+            command = [sys.executable, "-I", PROGRAM, "task", *program]
+            with subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True) as task:
+                try:
+                    run = {"to": "worker-1", "kind": "run", "value": daemon}
+                    assert _say(port, mpi_task.sign_message("k", run)) == b"ok\n"
+                    _await(tmp_path / "runs")
+                    os.killpg(task.pid, signal.SIGTERM)
+                    _await(tmp_path / "told")
+                    assert task.poll() is None
+                    (tmp_path / "go").touch()
+                    caller, _ = first.accept()
+                    with caller:
+                        said = mpi_task.verify_message("k", mpi_task.read_line(caller))
+                        caller.sendall(b"ok\n")
+                    assert (said["kind"], said["value"]) == ("ended", ["worker-1", True])
+                    over = {"to": "worker-1", "kind": "all ended", "value": True}
+                    assert _say(port, mpi_task.sign_message("k", over)) == b"ok\n"
+                    assert task.wait(60) == -signal.SIGTERM, "the shell's status"
+                finally:
+                    task.kill()
+        assert (tmp_path / "saved").exists()
+        assert (tmp_path / "log").read_text() == "saving\n"
+        assert not list(tmp_path.glob("daemon-*")), "Open MPI would have ended the other ranks"
+
 
 def _alone() -> tuple[World, TaskId]:
     task = TaskId("worker", 1)
     return World(1, (Member(TaskId("worker", 0), "h", {"main": 1}), Member(task, "h", {"main": 2}))), task
+
+
+def _await(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} has not come"
+        time.sleep(0.02)
 
 
 def _say(port: int, line: bytes) -> bytes:
@@ -202,6 +258,15 @@ class TestTorchRun:
         assert told(spec, where, "worker:3")["PET_NNODES"] == "3:5"
         few = replace(world(spec, worker=2), min_tasks={"worker": 2, "evaluator": 1})
         assert told(spec, few, "worker:1")["PET_NNODES"] == "3"
+
+    def test_it_kills_no_process_before_the_time_to_stop_is_over(self) -> None:
+        roles = {"worker": Role("torchrun train.py"), "other": Role("x", env={"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "9"})}
+        job = JobSpec(roles, framework="torchrun", timeouts=Timeouts(stop_s=299.5))
+        found = find("torchrun").expand(job)
+        assert [role.env.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT") for role in found.roles.values()] == ["300", "9"]
+        assert find("torchrun").expand(found) == found
+        short = find("torchrun").expand(replace(job, timeouts=Timeouts(stop_s=10)))
+        assert not short.roles["worker"].env, "it has 30 s of its own"
 
     def test_a_process_for_each_gpu(self) -> None:
         roles = {

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from howdah.executor.process.image_program import ImageProgram
 from howdah.executor.process.pipelines import watch_pipelines, watch_words
+from howdah.frameworks import command_of, find
+from howdah.spec.task import TaskId
+from howdah.wire.messages import ImageOrder
 
 
 def run(line: str) -> tuple[int, str]:
@@ -122,6 +128,21 @@ def test_words_for_bash_are_watched_too() -> None:
     assert watch_words(("/bin/bash", "-c", "a | tee b")) == ("/bin/bash", "-c", watch_pipelines("a | tee b"))
     for words in (("sh", "-c", "a | tee b"), ("bash", "run.sh", "a | tee b"), ("bash", "-c", "a | b", "c"), ("a", "b")):
         assert watch_words(words) == words
+
+
+@pytest.mark.parametrize("framework", ["mpi", "ray"])
+def test_a_line_behind_a_frameworks_own_launcher_is_watched_too(framework: str) -> None:
+    words = command_of(find(framework), TaskId("worker", 0), "a | tee b")
+    assert watch_words(tuple(words)) == (*words[:-1], watch_pipelines("a | tee b"))
+    other = command_of(find(framework), TaskId("worker", 0), ("grep", "-c", "a | tee b"))
+    assert watch_words(tuple(other)) == other
+
+
+def test_words_for_the_bash_of_an_image_are_watched_too(tmp_path: Path) -> None:
+    run = ImageProgram(ImageOrder("image"), "/bin/podman", ("image",), str(tmp_path), str(tmp_path), "n", "c")
+    run.prepare(("bash", "-c", "a | tee b"), {}, (), 0, (), 10.0)
+    os.close(run.files[0])
+    assert run.argv[-3:] == ["bash", "-c", watch_pipelines("a | tee b")]
 
 
 def test_a_line_without_a_pipeline_stays_as_it_is() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +112,37 @@ def test_what_cannot_be_a_cluster_is_refused(roles: dict[str, Any], mistake: str
     gang = bool(roles.pop("gang", True))
     with pytest.raises(SpecError, match=mistake):
         job_file.check_job(JobSpec(roles, name="x", framework="ray", gang=gang))
+
+
+def test_ray_stays_until_all_of_a_program_that_is_stopped_has_saved(tmp_path: Path) -> None:
+    saves = "touch told; until [ -e go ]; do sleep 0.02; done; [ -e over ] || touch saved; exit 0"
+    (tmp_path / "train.sh").write_text(f"trap '{saves}' TERM\ntouch runs\nwhile :; do sleep 0.02; done\n")
+    (tmp_path / "task.py").write_text(
+        f"import pathlib, subprocess, sys\nsys.path.append({str(Path(ray_task.__file__).parent)!r})\nimport ray_task\n"
+        "signals = ray_task.Signals()\n"
+        "ray = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        "status = ray_task.run_beside(ray, ['sh', '-c', 'sh train.sh; true'], '.', signals)\n"
+        "pathlib.Path('over').touch()\n"
+        "ray_task.stop_ray(ray)\n"
+        "sys.exit(status)\n"
+    )
+    with subprocess.Popen([sys.executable, "task.py"], cwd=tmp_path, start_new_session=True) as task:
+        try:
+            _await(tmp_path / "runs")
+            os.killpg(task.pid, signal.SIGTERM)
+            _await(tmp_path / "told")
+            (tmp_path / "go").touch()
+            assert task.wait(60) == 128 + signal.SIGTERM, "the shell's status"
+        finally:
+            task.kill()
+    assert (tmp_path / "saved").exists()
+
+
+def _await(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} has not come"
+        time.sleep(0.02)
 
 
 def test_other_frameworks_need_their_commands() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -79,6 +80,27 @@ def test_what_the_file_leads_to_counts(project: Path, line: str, changed: str, m
     (project / changed).write_text("another")
     os.utime(project / changed, (0, time.time()))
     assert environment_path(requirements) != before
+
+
+@pytest.mark.parametrize(
+    ("python", "version"),
+    [("/usr/bin/python3.1", "3.1"), (sys.executable, "3.1"), ("/gone/python", "{}.{}".format(*sys.version_info))],
+)
+def test_the_environment_of_another_python_is_not_taken_for_ones_own(project: Path, python: str, version: str) -> None:
+    """Such as that before an upgrade, which may be gone, or of another installation of howdah."""
+    requirements = project / "requirements.txt"
+    requirements.write_text("x==1\n")
+    made = environment_path(requirements)
+    (made / "bin").mkdir(parents=True)
+    (made / "lib" / f"python{version}").mkdir(parents=True)
+    (made / "bin" / "python").symlink_to(python)
+    other = environment_path(requirements)
+    assert other != made
+    assert environment_path(requirements) == other
+    (made / "bin" / "python").unlink()
+    (made / "bin" / "python").symlink_to(sys.executable)
+    (made / "lib" / "python{}.{}".format(*sys.version_info)).mkdir(exist_ok=True)
+    assert environment_path(requirements) == made
 
 
 @pytest.mark.parametrize(

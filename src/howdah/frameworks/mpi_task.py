@@ -3,6 +3,9 @@
 No task logs in to another one. mpirun is configured to use this script as its remote shell: called so, the script sends
 the daemon's command line to the task of that name. A task obeys only messages that are signed with the gang's key.
 The script imports the standard library alone, and runs in the job's own Python (3.7 or newer).
+
+When tasks are stopped, each rank is told by its own task, and may save as long as any program. Open MPI learns of it
+only when all ranks have ended: as soon as one has, mpirun would kill the others within a second.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import os
 import queue
 import re
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -33,6 +37,12 @@ _PRIVATE_PREFIX = "HOWDAH_MPI_"
 _START_LIMIT_S = 120.0
 # The task that failed first gets a message; the others wait this many seconds to be stopped before they fail as well.
 _FAILURE_DELAY_S = 10.0
+# How long the end of a rank that was told to stop is kept from mpirun while others go on: the executor kills what it
+# stops sooner, and who got a notice of preemption alone must not wait for good. How long a task tries to tell the end.
+_MAX_HOLD_S, _TELL_LIMIT_S = 3600.0, 5.0
+# Programs that pass on what others print, and end with them: they are not told to stop, as by the executor itself.
+_FILTERS = re.compile("tee|cat|e?grep|sed|[gm]?awk|tr|cut|ts|head|tail|pv|logger")
+_FORWARDED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGURG)
 # Any process on the network may connect: how many callers are served at once, for how long, and how many bytes each may
 # send.
 _MAX_CALLERS, _READ_LIMIT_S, _MAX_BYTES = 32, 10.0, 1 << 20
@@ -67,25 +77,32 @@ class MpiTask:
     def __init__(self, command: list[str]) -> None:
         self.key, self.name = os.environ.pop(KEY), os.environ["HOWDAH_MPI_NAME"]
         self.is_first = os.path.exists(HOSTS)
-        self.events: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self.events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()  # a signal's handler puts into it, too
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("", int(os.environ["HOWDAH_PORT"])))
         self.listener.listen(128)
         threading.Thread(target=self._accept_callers, daemon=True).start()
-        self.environment = self._daemon_environment(command)
+        self.first = os.environ.get("HOWDAH_MPI_FIRST", "").split()
+        self.rank_group, self.is_stopping = 0, False
+        self.ended_ranks: dict[str, bool] = {}
+        self.started: list[subprocess.Popen[bytes]] = []
+        hold, self.release = os.pipe()
+        self.environment = self._daemon_environment(command, hold)
         self.failed_rank, self.was_stopped = -1, False
 
     def run(self) -> int:
         """Run the task; return the status of its rank, of mpirun, or of the daemon."""
+        for number in _FORWARDED:
+            signal.signal(number, self._forward)
         if self.is_first:
             self._start_mpirun()
         failed_first, ended = self._wait_for_end()
         status = ended.get("rank") or ended.get("mpirun") or ended.get("daemon") or 0
-        if failed_first or not status or (self.is_first and self.failed_rank in (0, -1)):
+        if failed_first or self.is_stopping or not status or (self.is_first and self.failed_rank in (0, -1)):
             return status
         if not self.is_first or self._notify_failed_task(status):
-            self._next_event(_FAILURE_DELAY_S, "failed")
+            self._next_event(_FAILURE_DELAY_S, "failed", "stop")
         return status
 
     def _wait_for_end(self) -> tuple[bool, dict[str, int]]:
@@ -97,19 +114,88 @@ class MpiTask:
             return True, {"daemon": 1}
         if kind == "run":
             argv = ["/bin/sh", "-c", adapt_daemon_command(value)]
-            self._watch("daemon", subprocess.Popen(argv, env=self.environment, stdin=subprocess.DEVNULL))
+            self._start("daemon", argv, self.environment)
         while True:
             if kind in ("rank", "mpirun", "daemon"):
                 ended[kind] = value
             if kind == "failed":
                 return True, {"rank": ended.get("rank") or value}
             killed = kind == "daemon" and not 0 <= value < 128
-            if killed or (kind == "rank" and value and not self.was_stopped):
+            if killed or (kind == "rank" and value and not self.was_stopped and not self.is_stopping):
                 return True, ended
             daemon_ended = "daemon" in ended and ("mpirun" in ended or not self.is_first)
             if daemon_ended or (ended.get("mpirun") and kind == "mpirun"):
                 return False, ended
-            kind, value = self.events.get()
+            if kind == "rank":
+                threading.Thread(target=self._tell_end, daemon=True).start()
+                if not self.is_stopping:
+                    self._let_rank_end()
+            if kind == "ended" and self.is_first:
+                self._note_end(*value)
+            if kind == "all ended" and self.is_stopping and "rank" in ended:
+                if value:
+                    self._kill_started()
+                    return True, ended
+                self._let_rank_end()
+            limit_s = _MAX_HOLD_S if self.is_stopping and "rank" in ended else None
+            try:
+                kind, value = self.events.get(timeout=limit_s)
+            except queue.Empty:
+                return True, ended
+
+    def _forward(self, number: int, _: object) -> None:
+        """Hand a signal on to the rank's processes; TERM stops the task."""
+        if number == signal.SIGTERM:
+            self.is_stopping = True
+            self.events.put(("stop", None))
+        if self.rank_group and number == signal.SIGTERM:
+            for pid in members(self.rank_group):
+                with contextlib.suppress(OSError):
+                    if not is_filter(pid):
+                        os.kill(pid, number)
+        elif self.rank_group:
+            with contextlib.suppress(OSError):
+                os.killpg(self.rank_group, number)
+        elif number == signal.SIGTERM:
+            self._kill_started()
+            end(-number)
+
+    def _tell_end(self) -> None:
+        """Tell the first task that the rank has ended. If it can't be told, it has ended, and all is over."""
+        value = (self.name, self.is_stopping)
+        if self.is_first:
+            self.events.put(("ended", value))
+        elif self.first:
+            try:
+                send(self.key, "", "ended", value, _TELL_LIMIT_S, (self.first[0], int(self.first[1])))
+            except OSError:
+                self.events.put(("all ended", True))
+
+    def _note_end(self, name: str, was_stopping: bool) -> None:
+        """In the first task: note the end of a rank, and when it is the last, tell those tasks that keep their ends
+        from mpirun. If all of them are being stopped, mpirun is needed no more."""
+        self.ended_ranks[name] = was_stopping
+        if len(self.ended_ranks) < len(hosts()):
+            return
+        are_stopping = all(self.ended_ranks.values())
+        self.events.put(("all ended", are_stopping))
+        if are_stopping:
+            self._kill_started()
+        for node, was_stopping in self.ended_ranks.items():
+            with contextlib.suppress(OSError, LookupError):
+                if was_stopping and node != self.name:
+                    send(self.key, node, "all ended", are_stopping, 0.0)
+
+    def _let_rank_end(self) -> None:
+        """Let the daemon see that its rank has ended."""
+        if self.release >= 0:
+            os.close(self.release)
+            self.release = -1
+
+    def _kill_started(self) -> None:
+        for process in self.started:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def _next_event(self, limit_s: float, *kinds: str) -> tuple[str, Any]:
         """Return the next event of these kinds, ("", None) after `limit_s` seconds."""
@@ -136,11 +222,11 @@ class MpiTask:
     def _receive(self, caller: socket.socket) -> None:
         with contextlib.suppress(OSError, ValueError), caller:
             message = verify_message(self.key, read_line(caller))
-            if message["to"] == self.name:
+            if message["to"] == self.name or (self.is_first and message["kind"] == "ended"):
                 self.events.put((message["kind"], message["value"]))
                 caller.sendall(b"ok\n")
 
-    def _daemon_environment(self, command: list[str]) -> dict[str, str]:
+    def _daemon_environment(self, command: list[str], hold: int) -> dict[str, str]:
         """Return the environment of the daemon, which the rank inherits."""
         # Several daemons on a node must not share a directory for temporary files.
         scratch = os.path.abspath(".howdah-mpi")
@@ -152,6 +238,7 @@ class MpiTask:
             "directory": os.getcwd(),
             "pid": os.getpid(),
             "status_fd": writer,
+            "hold_fd": hold,
             "environment": {name: os.environ.get(name) for name in ("TMPDIR", "PWD")},
         }
         own = {"HOWDAH_MPI_START": json.dumps(start), "HOWDAH_MPI_PYTHON": sys.executable, "TMPDIR": scratch}
@@ -160,6 +247,7 @@ class MpiTask:
 
     def _read_rank(self, reader: int) -> None:
         with os.fdopen(reader) as lines:
+            self.rank_group = int(lines.readline() or 0)
             for line in lines:
                 status, stop_signals = map(int, line.split())
                 self.was_stopped = stop_signals > 0
@@ -172,10 +260,14 @@ class MpiTask:
         environment = {**settings, **os.environ, **_ROOT, KEY: self.key, "TMPDIR": self.environment["TMPDIR"]}
         rank = 'exec "$HOWDAH_MPI_PYTHON" -I "$HOWDAH_MPI_FILE" rank'
         argv = ["mpirun", "-np", str(len(hosts())), "--hostfile", HOSTS, "--bind-to", "none", "/bin/sh", "-c", rank]
-        mpirun = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self._watch("mpirun", mpirun)
+        self._start("mpirun", argv, environment, stderr=subprocess.PIPE)
 
-    def _watch(self, kind: str, process: subprocess.Popen[bytes]) -> None:
+    def _start(self, kind: str, argv: list[str], environment: dict[str, str], stderr: int | None = None) -> None:
+        """Start a program of Open MPI in a process group of its own: what stops this task is for the rank."""
+        none = subprocess.DEVNULL
+        process = subprocess.Popen(argv, env=environment, stdin=none, stderr=stderr, preexec_fn=os.setpgrp)
+        self.started.append(process)
+
         def wait() -> None:
             for line in process.stderr or ():
                 self._forward_mpirun_line(line, line.decode(errors="replace"))
@@ -220,15 +312,51 @@ def rank(start: dict[str, Any]) -> int:
     os.chdir(start["directory"])
     # The program prints to the streams of its task, which are its log; the daemon would send them to the first task.
     task_fds = f"/proc/{start['pid']}/fd"
+    hold = os.open(f"{task_fds}/{start['hold_fd']}", os.O_RDONLY)
     modes = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
     streams = [os.open(f"{task_fds}/{number}", mode) for number, mode in enumerate(modes)]
-    # mpirun stops a rank by a signal to the whole process group, this process included; no other process does so.
+    # mpirun and the task stop a rank by a signal to its whole process group, this process included; nobody else does.
     stop_signals: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: stop_signals.append(number))
-    status = subprocess.Popen(start["command"], stdin=streams[0], stdout=streams[1], stderr=streams[2]).wait()
+    for number in _FORWARDED:
+        signal.signal(number, lambda number, _: stop_signals.append(number) if number == signal.SIGTERM else None)
+    with contextlib.suppress(OSError):  # the daemon has done so
+        os.setpgrp()
+    rest, writer = os.pipe()  # open at its other end as long as one of the program's processes lives
+    program = subprocess.Popen(
+        start["command"], stdin=streams[0], stdout=streams[1], stderr=streams[2], pass_fds=(writer,)
+    )
+    os.close(writer)
     with open(f"{task_fds}/{start['status_fd']}", "w") as report:
+        report.write(f"{os.getpgrp()}\n")
+        report.flush()
+        status = program.wait()
+        if stop_signals:  # the end of a shell is not that of a trainer which it has started
+            select.select([rest], [], [], _MAX_HOLD_S)
         report.write(f"{status} {len(stop_signals)}\n")
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # by which mpirun ends it
+    os.read(hold, 1)  # nothing comes: the task closes it, or ends
     return status
+
+
+def members(group: int) -> list[int]:
+    """List the processes of a process group (proc(5), stat)."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
+            if int(file.read().rpartition(b")")[2].split()[2]) == group:
+                found.append(int(entry))
+    return found
+
+
+def is_filter(pid: int) -> bool:
+    """Return whether a process passes on what another one prints, which may still print while it saves.
+
+    Raises:
+        OSError: it has ended.
+    """
+    with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+        is_named = bool(_FILTERS.fullmatch(file.read().strip()))
+    return is_named and os.readlink(f"/proc/{pid}/fd/0").startswith("pipe:")
 
 
 def ask(node: str, words: list[str]) -> None:
@@ -239,13 +367,13 @@ def ask(node: str, words: list[str]) -> None:
         fail(f"{node} could not be told to start its rank: {error}")
 
 
-def send(key: str, node: str, kind: str, value: object, limit_s: float) -> None:
-    """Send a message to a task as soon as it listens.
+def send(key: str, node: str, kind: str, value: object, limit_s: float, address: tuple[str, int] | None = None) -> None:
+    """Send a message to a task as soon as it listens; without an `address` the list of hosts has it.
 
     Raises:
         OSError: the task did not listen within `limit_s` seconds, or refused the message.
     """
-    address = hosts()[node]
+    address = address or hosts()[node]
     message = sign_message(key, {"to": node, "kind": kind, "value": value})
     deadline = time.monotonic() + limit_s
     while True:

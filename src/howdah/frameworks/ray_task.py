@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import select
 import shutil
 import signal
 import socket
@@ -26,16 +27,19 @@ FIRST_WITH_TOKENS = (2, 52)
 _START_LIMIT_S = 300.0
 # How long Ray's processes, and a program, may take to end when they are asked: howdah itself waits ten seconds.
 _RAY_STOP_S, _PROGRAM_STOP_S = 4.0, 10.0
+# How long Ray stays for what a program that was told to end has left, which may be saving: howdah itself kills it
+# sooner, and a notice of preemption alone must not keep Ray for good.
+_MAX_REST_S = 3600.0
 _LOOK_S = 0.2
 # The share of a container's memory in which Ray keeps objects; Ray's own choice would be a share of the machine's.
 _OBJECTS, _LEAST_OBJECTS = 0.3, 80 << 20
-FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 # Ray's sockets lie below it, and Linux takes no longer paths than 107 bytes: the working directory's is longer.
 _TEMPORARY, _PREFIX = "/tmp", "howdah-ray-"  # noqa: S108 - made by mkdtemp, for this user alone
 
 
 class Signals:
-    """Hands signals on to the program once it runs; before that, and in a node, those that end a process are noted.
+    """Notes the signal that ends the task. The program gets it by itself: it is in the same process group.
 
     Nothing else happens in a handler: Ray's processes are in a session of their own, and must not be forgotten.
     """
@@ -43,14 +47,11 @@ class Signals:
     def __init__(self) -> None:
         self.ended = 0
         """The signal that ends the task, if one has come; 0 before."""
-        self.program: subprocess.Popen[bytes] | None = None
-        for number in FORWARDED:
+        for number in _SIGNALS:
             signal.signal(number, self._note)
 
     def _note(self, number: int, _: object) -> None:
-        if self.program is not None:
-            self.program.send_signal(number)
-        elif number in (signal.SIGTERM, signal.SIGINT):
+        if number in (signal.SIGTERM, signal.SIGINT):
             self.ended = number
 
 
@@ -161,13 +162,16 @@ def run_head(directory: str, program: list[str], signals: Signals) -> int:
 
 def run_beside(ray: subprocess.Popen[bytes], program: list[str], directory: str, signals: Signals) -> int:
     """Run the program to its end. Without Ray it would wait for ever."""
-    # A session of its own, so that a signal for all of the task's processes reaches it once, by `signals`.
-    child = signals.program = subprocess.Popen(program, start_new_session=True)
+    reader, writer = os.pipe()  # open at its other end as long as one of the program's processes lives
+    child = subprocess.Popen(program, pass_fds=(writer,))
+    os.close(writer)
     if signals.ended:
         child.send_signal(signals.ended)
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             status = child.wait(_LOOK_S)
+            if signals.ended:  # the end of a shell is not that of a trainer which it has started
+                wait_for_rest(ray, reader)
             return status if status >= 0 else 128 - status
         if ray.poll() is not None:
             child.terminate()
@@ -175,6 +179,14 @@ def run_beside(ray: subprocess.Popen[bytes], program: list[str], directory: str,
                 child.wait(_PROGRAM_STOP_S)
             child.kill()
             fail(f"Ray's head has ended while the program ran:\n{last_words(directory)}")
+
+
+def wait_for_rest(ray: subprocess.Popen[bytes], reader: int) -> None:
+    """Wait until the processes that the program has left have ended, or Ray has."""
+    until = time.monotonic() + _MAX_REST_S
+    while ray.poll() is None and time.monotonic() < until:
+        if select.select([reader], [], [], _LOOK_S)[0]:
+            return
 
 
 def run_node(directory: str, signals: Signals) -> int:

@@ -6,6 +6,8 @@ of a task, sets RANK and the other variables, and starts the processes again whe
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -16,6 +18,9 @@ from howdah.spec.task import SIDE_ROLES
 LAST_CALL_S = 10
 """Seconds for which torchruns wait for more of them when there are enough (torchrun's default: 30). A gang starts
 together, so none is late at the start; a torchrun that comes later joins then."""
+_OWN_STOP_S = 30
+"""Seconds for which torchrun itself waits between TERM and KILL to its processes, where nothing else is said."""
+_STOP = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 
 
 class TorchRun:
@@ -25,8 +30,9 @@ class TorchRun:
     hold_ports = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Put the roles in the order of their ranks, and start a process for each of a task's GPUs."""
-        return grouped(with_gpu_variable(job, "PET_NPROC_PER_NODE", str))
+        """Put the roles in the order of their ranks, start a process for each of a task's GPUs, and let torchrun kill
+        none before the job's `timeouts.stop` is over."""
+        return grouped(with_gpu_variable(_with_stop_limit(job), "PET_NPROC_PER_NODE", str))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """Name the task that keeps the store: torchrun would guess by host names, and several tasks may match.
@@ -48,6 +54,14 @@ class TorchRun:
             # them (torch 2.5 to 2.15 at least, dynamic_rendezvous.py).
             "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         }
+
+
+def _with_stop_limit(job: JobSpec) -> JobSpec:
+    if job.timeouts.stop_s <= _OWN_STOP_S or _STOP in job.env:
+        return job
+    limit = {_STOP: str(math.ceil(job.timeouts.stop_s))}
+    roles = {name: dataclasses.replace(role, env={**limit, **role.env}) for name, role in job.roles.items()}
+    return dataclasses.replace(job, roles=roles)
 
 
 def _nodes(world: World, members: Sequence[Member]) -> str:

@@ -17,6 +17,7 @@ import base64
 import json
 import os
 import secrets
+import sys
 import time
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
@@ -101,7 +102,7 @@ def world(now: bool = False) -> Peers:
 def progress(fraction: float) -> None:
     """Report that this task has done `fraction` (0 to 1) of its work.
 
-    Writes a small file, at most five times a second.
+    Writes a small file, at most five times a second. Without room for it the report is lost, and the program goes on.
     """
     global _progress_at
     if not 0.0 <= fraction <= 1.0:
@@ -111,9 +112,12 @@ def progress(fraction: float) -> None:
         return
     _progress_at = now
     new = f"{path}.{os.getpid()}"
-    with open(new, "w", encoding="ascii") as file:
-        file.write(f"{fraction:.6f}\n")
-    os.replace(new, path)
+    try:
+        with open(new, "w", encoding="ascii") as file:
+            file.write(f"{fraction:.6f}\n")
+        os.replace(new, path)
+    except OSError as error:
+        _tell_lost(error)
 
 
 _progress_at = 0.0
@@ -128,13 +132,27 @@ def heartbeat() -> None:
     global _touched_at
     now = time.monotonic()
     if now - _touched_at >= 1.0:
-        _touched_at = now
-        with open(os.path.join(_current().directory, _wire.BEAT_FILE), "w", encoding="ascii") as file:
-            file.write("\n")
+        _touched_at, path = now, os.path.join(_current().directory, _wire.BEAT_FILE)
+        try:
+            with open(path, "w", encoding="ascii") as file:
+                file.write("\n")
+        except OSError as error:
+            _tell_lost(error)
 
 
 _touched_at = float("-inf")
 alive = heartbeat
+
+
+def _tell_lost(error: OSError) -> None:
+    """Tell once that a report is lost: a disk that is full for a moment must not end a training."""
+    global _has_told_lost
+    if not _has_told_lost:
+        _has_told_lost = True
+        sys.stderr.write(f"[howdah.program: reports of progress are lost: {error}]\n")
+
+
+_has_told_lost = False
 
 
 def notice() -> Optional[Notice]:

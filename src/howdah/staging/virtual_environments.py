@@ -1,7 +1,8 @@
 """Makes virtual environments from requirements files: once for each content, under one lock, complete or not at all.
 
 `<cache>/environments/<first 16 digits of the content's SHA-256>` is a virtual environment that may be moved. It links
-to the Python with which it was made: a machine that runs it needs that Python at the same path. The content is that of
+to the Python with which it was made: a machine that runs it needs that Python at the same path. Where another Python
+than this one has made it, this one makes another, whose digits count the Python, too. The content is that of
 the file with all that it leads to on this machine (`requirements_files`), and the commits of branches that it names
 (`git_references`). What has no version is as new as the environment.
 """
@@ -56,7 +57,22 @@ def environment_path(requirements: Path) -> Path:
 
 
 def _environment_path(content: RequirementsContent) -> Path:
-    return local_directory() / "environments" / hashlib.sha256(content.digest_input).hexdigest()[:16]
+    directory, digest_input = local_directory() / "environments", content.digest_input
+    venv = directory / hashlib.sha256(digest_input).hexdigest()[:16]
+    return directory / _key(digest_input)[:16] if _is_of_another_python(venv) else venv
+
+
+def _is_of_another_python(venv: Path) -> bool:
+    """Return whether there is an environment whose Python has another path or version than this one, or is gone."""
+    python = venv / "bin" / "python"
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    is_alike = python.resolve() == Path(sys.executable).resolve() and (venv / "lib" / version).is_dir()
+    return os.path.lexists(python) and not is_alike
+
+
+def _key(digest_input: bytes) -> str:
+    made_with = f"{sys.implementation.cache_tag} {sys.base_prefix} {platform.machine()}\n"
+    return hashlib.sha256(made_with.encode() + digest_input).hexdigest()
 
 
 def environment_key(requirements: Path) -> str:
@@ -65,8 +81,7 @@ def environment_key(requirements: Path) -> str:
     Raises:
         FilesWrong: there is no such file.
     """
-    made_with = f"{sys.implementation.cache_tag} {sys.base_prefix} {platform.machine()}\n"
-    return hashlib.sha256(made_with.encode() + read_content(file_to_install(requirements)).digest_input).hexdigest()
+    return _key(read_content(file_to_install(requirements)).digest_input)
 
 
 def ensure_environment(requirements: Path, notice: Notice) -> Path:

@@ -22,7 +22,7 @@ from howdah.executor.process import process_tree
 from howdah.executor.process.detached_command import run_detached
 from howdah.executor.process.image_mounts import NodeMounts
 from howdah.executor.process.oom_detection import OomDetector
-from howdah.executor.process.pipelines import watch_pipelines
+from howdah.executor.process.pipelines import watch_pipelines, watch_words
 from howdah.localfiles.container_tools import LABEL
 from howdah.spec.message import Message, message
 from howdah.wire.messages import ImageOrder
@@ -138,8 +138,8 @@ class ImageProgram:
             os.lseek(file, 0, os.SEEK_SET)
             self.files = [file]
         script = _AS_PROGRAM if self.kind == "apptainer" else _AS_PROCESS_1
-        # A line goes to the bash of the image, or to its sh; words are run as they are.
-        words = command
+        # A line goes to the bash of the image, or to its sh.
+        words = watch_words(command) if not isinstance(command, str) else ()
         if isinstance(command, str):
             words = (_SHELL, "-c", _LINE, "sh", watch_pipelines(command), command)
         left = [left_in_background("", grace_s).strip(), str(int(grace_s * 10) + 2)]

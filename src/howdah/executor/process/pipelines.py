@@ -16,6 +16,8 @@ READERS = frozenset(("tee", "cat", "ts"))
 """Commands that read to the end, and whose own status says nothing about what they read."""
 _PREFIXES = ("stdbuf", "command", "time")
 """What may stand before them, with options."""
+_OWN_LAUNCHERS = ("howdah-mpi.py", "howdah-ray.py")
+"""Scripts of `frameworks` that run the words behind them, from the second one."""
 _DECIDES_ITSELF = re.compile(r"(?<![\w-])(?:pipefail|PIPESTATUS|trap|exit)\b")
 _CONDITION = re.compile(r"\|\||(?<![\w-])(?:if|while|until|for|case|select)\b|!|\[\[|\(\(|<<|<\(")
 _COMPOUND = re.compile(r"[()`]|<<|(?<!\S)[{}](?!\S)|(?<![\w-])(?:if|while|until|for|case|select)\b")
@@ -37,9 +39,11 @@ _TRAP = (
 
 
 def watch_words(words: Tuple[str, ...]) -> Tuple[str, ...]:
-    """Return the words of a command, with the line that they give to bash as `watch_pipelines` returns it."""
-    if len(words) == 3 and os.path.basename(words[0]) == "bash" and re.fullmatch("-[a-z]*c", words[1]):
-        return (*words[:2], watch_pipelines(words[2]))
+    """Return the words of a command, with the line that they give to bash as `watch_pipelines` returns it, also behind
+    the words by which a framework of howdah's starts it."""
+    at = 4 if words[:2] == ("python3", "-I") and words[2:3] and words[2] in _OWN_LAUNCHERS else 0
+    if len(words) == at + 3 and os.path.basename(words[at]) == "bash" and re.fullmatch("-[a-z]*c", words[at + 1]):
+        return (*words[:-1], watch_pipelines(words[-1]))
     return words
 
 
