@@ -145,7 +145,9 @@ class SparkFeeder:
         def run() -> None:
             try:
                 if not is_over.is_set():
-                    self._context.setJobGroup(group, f"howdah {self._job_id}: feeding", interruptOnCancel=True)
+                    # Threads of a cancelled job are not interrupted: Spark 3.5 then may give closed connections to Python
+                    # to later tasks, and HDFS takes nodes for dead (HDFS-1208). It ends a task's Python within 2 s.
+                    self._context.setJobGroup(group, f"howdah {self._job_id}: feeding")
                     found.extend(self._context.runJob(rdd, lambda rows: rows, partitions))
             except BaseException as problem:  # raised where it is waited for
                 problems.append(problem)
