@@ -190,13 +190,13 @@ class TestChief:
         assert gang.outcome.state is State.SUCCEEDED
 
     @pytest.mark.parametrize("retries", [0, 3])
-    @pytest.mark.parametrize("end", [BAD, Exit("lost", detail="node lost"), Exit("preempted", detail="preempted")])
+    @pytest.mark.parametrize("end", [BAD, Exit("preflight"), Exit("lost", detail="node lost"), Exit("preempted")])
     def test_no_failure_matters_once_the_chief_has_ended_well(self, retries: int, end: Exit):
         others = {"chief": Role("c"), "worker": Role("w", replicas=2, on_failure="restart", restarts=retries)}
         gang = Gang(replace(self.job, roles=others, retries=retries))
         gang.form()
         gang.end("chief:0")
-        if end is BAD:
+        if end.cause in (BAD.cause, "preflight"):
             gang.end("worker:0", end)
         else:
             gang.feed(ContainerEnded(gang.now, "c2", end))

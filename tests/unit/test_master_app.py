@@ -13,7 +13,9 @@ from howdah.engines.kubernetes.allocator import KubernetesAllocator
 from howdah.engines.local.allocator import LocalAllocator
 from howdah.engines.yarn.allocator import YarnAllocator
 from howdah.master.app import JobMaster, MasterIdentity
+from howdah.master.decisions.actions import StartRecorded
 from howdah.spec import JobSpec, Role, StagedJob
+from howdah.spec.events import Noted
 from howdah.spec.job import Timeouts
 
 
@@ -28,6 +30,26 @@ def test_an_action_that_nothing_carries_out_is_refused_and_is_not_the_end(tmp_pa
         return master._finished.done()
 
     assert not asyncio.run(perform())
+
+
+def test_a_full_disk_of_this_machine_keeps_no_program_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged = StagedJob(JobSpec({"worker": Role("train")}), home=f"file://{tmp_path}")
+    identity = MasterIdentity("job-1", "fake", f"file://{tmp_path}", "127.0.0.1", staged, b"k" * 32, {})
+    (tmp_path / "events.jsonl").symlink_to("/dev/full")
+
+    async def record() -> list[object]:
+        master, applied = JobMaster(identity, LocalAllocator), list[object]()
+        monkeypatch.setattr(master, "apply", applied.append)
+        master.log.append(Noted(1.0, "a line"))
+        await asyncio.wait_for(master._record_start(1), 60)
+        master.log.close()
+        return applied
+
+    (told,) = asyncio.run(record())
+    assert isinstance(told, StartRecorded)
+    assert told.problem == ""
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
-from howdah.master.helper_process import read_to_end
+from howdah.master.helper_process import read_to_end, run_helper
+from howdah.outputs.commit import CommitReply, CommitRequest
 
 LIMIT_S = 60.0
 MASTER = """
@@ -45,6 +47,16 @@ def test_a_helper_ends_with_its_master(tmp_path) -> None:  # type: ignore[no-unt
         while helper.is_running() and helper.status() != psutil.STATUS_ZOMBIE:
             assert time.monotonic() < deadline, "the helper outlives its master"
             time.sleep(0.05)
+
+
+def test_a_helper_that_is_killed_while_it_goes_on_has_not_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = "import os, signal\nprint('{\"done_files\": 3}', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    (tmp_path / "killed_helper.py").write_text(killed)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    with pytest.raises(ValueError, match="killed_helper ended with status -9 without an answer"):
+        asyncio.run(run_helper("killed_helper", "commit", CommitRequest(()), CommitReply, LIMIT_S))
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):

@@ -60,6 +60,21 @@ def test_what_an_engine_kills_needs_no_fence() -> None:
         assert bool(state.tasks[W0].fenced_until) == fences
 
 
+def test_a_restart_that_an_earlier_version_decided_is_not_decided_anew() -> None:
+    """A failure once the chief had ended well."""
+    role = Role("train", replicas=3)
+    gang = Gang(replace(job(), roles={"worker": role}, success="chief", retries=2, timeouts=Timeouts(grace_s=60)))
+    gang.form()
+    gang.end("worker:0")
+    gang.end("worker:1", Exit("exit", 1))
+    log = [action.event for action in gang.actions_of(RecordEvent)]
+    assert isinstance(log[-1], Ended)
+    state = GangState.for_job("job-1", gang.state.job)
+    decided = replay(state, [*log, GangRestarted(gang.now, 2, "worker:1 failed")], gang.now)
+    assert (state.epoch, state.tasks[W0].epoch, state.stage) == (2, 2, Stage.FORMING)
+    assert not [each for each in decided if isinstance(each, RecordEvent) and isinstance(each.event, GangRestarted)]
+
+
 def test_a_start_is_recorded_once_with_all_that_is_known_of_it() -> None:
     gang = Gang(workers(1))
     gang.grant("worker")

@@ -23,6 +23,7 @@ class FollowedLogs:
     def __init__(self, follower: Follower, tell_unread: Callable[[str], object]) -> None:
         self._follower, self._tell_unread = follower, tell_unread
         self._kept: ArchivedLines | None = None
+        self._asked = dict[TaskId, None]()
         self._has_missed = False
 
     def updates(self, answered: Iterable[Update]) -> Iterator[Update]:
@@ -41,7 +42,7 @@ class FollowedLogs:
         with contextlib.suppress(HowdahError):
             wait_for_end(self._follower.engine, self._follower.job_id)
         try:
-            self._kept = ArchivedLines(self._follower.engine, self._follower.job_id, view.tasks.keys())
+            self._kept = ArchivedLines(self._follower.engine, self._follower.job_id, self._asked.keys())
         except HowdahError as error:
             self._tell_unread(str(error))
             return
@@ -50,6 +51,7 @@ class FollowedLogs:
 
     def of(self, task: TaskId, attempt: int) -> LiveLogs:
         """Return the reader of an attempt (0: the present one)."""
+        self._asked[task] = None
 
         def ask(stream: str, offset: int, limit: int) -> LogChunk:
             if self._kept is not None:

@@ -115,6 +115,11 @@ class EventLog:
         return await _repeat_until_success(self._flush, limit_s)
 
     @property
+    def is_local(self) -> bool:
+        """Return whether the file is on this machine, where no other master lives beside this one."""
+        return self._journal.is_local
+
+    @property
     def problem(self) -> str:
         """Return why the log could not be written the last time."""
         return self._journal.problem

@@ -128,9 +128,10 @@ async def run_helper(module: str, verb: str, request: object, reply_type: type[R
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
     lines = output.decode("utf-8", "replace").strip().splitlines()
-    if not lines:
-        raise ValueError(f"{module} ended with status {process.returncode} without output")
-    return decode(reply_type, json.loads(lines[-1]))
+    answer = json.loads(lines[-1]) if lines else {}
+    if "ok" not in answer and "error" not in answer:  # the last line is one that says that it goes on
+        raise ValueError(f"{module} ended with status {process.returncode} without an answer")
+    return decode(reply_type, answer)
 
 
 async def read_to_end(output: asyncio.StreamReader, limit_s: float) -> bytes:

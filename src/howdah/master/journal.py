@@ -97,20 +97,24 @@ class Journal:
 
     def _write_local(self) -> bool:
         """Write the pending lines as far as the disk has room; return True if they are in the file."""
-        data, done = "".join(self._pending).encode("utf-8", "surrogateescape"), 0
+        written, data = 0, b""
         try:
             if self._file is None:
                 path = Path(urllib.parse.unquote(urllib.parse.urlsplit(self.uri).path))
                 path.touch(0o600)
                 self._file = path.open("ab", buffering=0)  # a buffer would lose what a full disk does not take
-            while done < len(data):
-                done += self._file.write(data[done:])
+            for line in self._pending:
+                data = line.encode("utf-8", "surrogateescape")
+                while data:
+                    data = data[self._file.write(data) :]
+                written += 1
         except OSError as error:
             self.problem = str(error)
             self._report_once(f"{self.uri}: {error}; kept for later")
-        rest = data[done:].decode("utf-8", "surrogateescape")
-        self._pending = [rest] if rest else []
-        return not rest
+        if data:
+            self._pending[written] = data.decode("utf-8", "surrogateescape")
+        del self._pending[:written]
+        return not self._pending
 
     def _report_once(self, problem: str) -> None:
         """Report a problem once, not for each of a thousand lines."""

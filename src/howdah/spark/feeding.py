@@ -145,7 +145,7 @@ class SparkFeeder:
         def run() -> None:
             try:
                 if not is_over.is_set():
-                    # Threads of a cancelled job are not interrupted: Spark 3.5 then may give closed connections to Python
+                    # Threads of a cancelled job are not interrupted: Spark 3.5 then may give closed sockets of Python
                     # to later tasks, and HDFS takes nodes for dead (HDFS-1208). It ends a task's Python within 2 s.
                     self._context.setJobGroup(group, f"howdah {self._job_id}: feeding")
                     found.extend(self._context.runJob(rdd, lambda rows: rows, partitions))

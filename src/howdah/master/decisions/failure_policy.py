@@ -91,7 +91,7 @@ def task_ended(
         give_up_container(state, task, now, actions)
         task.leave()
         state.spares_lost += 1
-    elif fails and exit.cause == "preflight":
+    elif fails and exit.cause == "preflight" and not state.done_at:
         _failed_preflight(state, task, exit, now, actions)
     elif not fails or restart_policy.is_ignored(state, task):
         remove_from_formation(state, task, now, actions)
@@ -312,6 +312,11 @@ def _restart_gang(
     actions.append(NotifyExecutors(tasks))
     if not any(task.formed and task.exit is None for task in state.tasks.values()):
         state.stage = Stage.FORMING
+
+
+def restart_as_recorded(state: GangState, event: GangRestarted, actions: list[Action]) -> None:
+    """Start programs again as an earlier master did, whatever this one would have decided."""
+    _restart_gang(state, event.tasks or tuple(state.tasks), event.reason, event.time, actions)
 
 
 def advance_epoch(state: GangState, task: TaskState, epoch: int, now: float, actions: list[Action]) -> None:
