@@ -431,8 +431,7 @@ class JobMaster:
         self.apply(event)
 
     async def _record_start(self, epoch: int) -> None:
-        """Write the start of `epoch` to the event log's file, within the time limit for forming a gang. A full disk of
-        this machine, which has no other master, keeps no program from starting."""
+        """Write the start of `epoch` to the log, within the limit for a gang; a full disk here holds nothing up."""
         limit_s = 0.0 if self.log.is_local else self.staged.job.timeouts.gang_s or math.inf
         written = await self.log.flush(limit_s) or self.log.is_local
         self.apply(actions.StartRecorded(time.time(), epoch, "" if written else self.log.problem))
