@@ -172,9 +172,8 @@ class TestMpiTask:
     def test_a_rank_that_is_stopped_may_save_and_mpirun_learns_of_it_when_all_have_ended(self, tmp_path: Path) -> None:
         port = free_port()
         (tmp_path / PROGRAM).write_text(files_of(find("mpi"), *_alone())[PROGRAM])
-        saves = "touch told; until [ -e go ]; do sleep 0.02; done; echo saving; touch saved; exit 0"
-        (tmp_path / "train.sh").write_text(f"trap '{saves}' TERM\ntouch runs\nwhile :; do sleep 0.02; done\n")
-        program = ("/bin/sh", "-c", "sh train.sh | tee log; true")
+        saves = "touch told; until [ -e go ]; do sleep 0.02; done; touch saved; exit 0"
+        program = ("/bin/sh", "-c", f"trap '{saves}' TERM; touch runs; while :; do sleep 0.02; done")
         daemon = (
             "trap 'touch daemon-told' TERM; "
             '"$HOWDAH_MPI_PYTHON" -I "$HOWDAH_MPI_FILE" rank & wait $!; touch daemon-ended; exit 3'
@@ -205,11 +204,10 @@ class TestMpiTask:
                     assert (said["kind"], said["value"]) == ("ended", ["worker-1", True])
                     over = {"to": "worker-1", "kind": "all ended", "value": True}
                     assert _say(port, mpi_task.sign_message("k", over)) == b"ok\n"
-                    assert task.wait(60) == -signal.SIGTERM, "the shell's status"
+                    assert task.wait(60) == 0
                 finally:
                     task.kill()
         assert (tmp_path / "saved").exists()
-        assert (tmp_path / "log").read_text() == "saving\n"
         assert not list(tmp_path.glob("daemon-*")), "Open MPI would have ended the other ranks"
 
 

@@ -19,7 +19,6 @@ import os
 import queue
 import re
 import resource
-import select
 import shutil
 import signal
 import socket
@@ -38,10 +37,10 @@ _START_LIMIT_S = 120.0
 # The task that failed first gets a message; the others wait this many seconds to be stopped before they fail as well.
 _FAILURE_DELAY_S = 10.0
 # How long the end of a rank that was told to stop is kept from mpirun while others go on: the executor kills what it
-# stops sooner, and who got a notice of preemption alone must not wait for good. How long a task tries to tell the end.
-_MAX_HOLD_S, _TELL_LIMIT_S = 3600.0, 5.0
-# Programs that pass on what others print, and end with them: they are not told to stop, as by the executor itself.
-_FILTERS = re.compile("tee|cat|e?grep|sed|[gm]?awk|tr|cut|ts|head|tail|pv|logger")
+# stops sooner, and who got a notice of preemption alone must not wait for good.
+_MAX_HOLD_S = 3600.0
+# How long a task tries to tell that its rank has ended.
+_TELL_LIMIT_S = 5.0
 _FORWARDED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGURG)
 # Any process on the network may connect: how many callers are served at once, for how long, and how many bytes each may
 # send.
@@ -148,12 +147,7 @@ class MpiTask:
         if number == signal.SIGTERM:
             self.is_stopping = True
             self.events.put(("stop", None))
-        if self.rank_group and number == signal.SIGTERM:
-            for pid in members(self.rank_group):
-                with contextlib.suppress(OSError):
-                    if not is_filter(pid):
-                        os.kill(pid, number)
-        elif self.rank_group:
+        if self.rank_group:
             with contextlib.suppress(OSError):
                 os.killpg(self.rank_group, number)
         elif number == signal.SIGTERM:
@@ -321,42 +315,15 @@ def rank(start: dict[str, Any]) -> int:
         signal.signal(number, lambda number, _: stop_signals.append(number) if number == signal.SIGTERM else None)
     with contextlib.suppress(OSError):  # the daemon has done so
         os.setpgrp()
-    rest, writer = os.pipe()  # open at its other end as long as one of the program's processes lives
-    program = subprocess.Popen(
-        start["command"], stdin=streams[0], stdout=streams[1], stderr=streams[2], pass_fds=(writer,)
-    )
-    os.close(writer)
+    program = subprocess.Popen(start["command"], stdin=streams[0], stdout=streams[1], stderr=streams[2])
     with open(f"{task_fds}/{start['status_fd']}", "w") as report:
         report.write(f"{os.getpgrp()}\n")
         report.flush()
         status = program.wait()
-        if stop_signals:  # the end of a shell is not that of a trainer which it has started
-            select.select([rest], [], [], _MAX_HOLD_S)
         report.write(f"{status} {len(stop_signals)}\n")
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # by which mpirun ends it
     os.read(hold, 1)  # nothing comes: the task closes it, or ends
     return status
-
-
-def members(group: int) -> list[int]:
-    """List the processes of a process group (proc(5), stat)."""
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
-            if int(file.read().rpartition(b")")[2].split()[2]) == group:
-                found.append(int(entry))
-    return found
-
-
-def is_filter(pid: int) -> bool:
-    """Return whether a process passes on what another one prints, which may still print while it saves.
-
-    Raises:
-        OSError: it has ended.
-    """
-    with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-        is_named = bool(_FILTERS.fullmatch(file.read().strip()))
-    return is_named and os.readlink(f"/proc/{pid}/fd/0").startswith("pipe:")
 
 
 def ask(node: str, words: list[str]) -> None:
