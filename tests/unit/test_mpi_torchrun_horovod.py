@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -80,11 +79,7 @@ class TestMpi:
         (tmp_path / HOSTS).write_text(hosts)
         monkeypatch.chdir(tmp_path)
         assert mpi_task.hosts()["worker-1"] == ("10.0.0.1", 5002)
-        assert told(spec, where, "worker:1") == {
-            "HOWDAH_MPI_NAME": "worker-1",
-            "HOWDAH_MPI_ADDRESS": "10.0.0.1",
-            "HOWDAH_MPI_FIRST": "10.0.0.0 5000",
-        }
+        assert told(spec, where, "worker:1") == {"HOWDAH_MPI_NAME": "worker-1", "HOWDAH_MPI_ADDRESS": "10.0.0.1"}
 
     def test_xlearnings_programs_count_from_one(self) -> None:
         spec = expanded("xlearning-mpi", "worker")
@@ -169,58 +164,10 @@ class TestMpiTask:
                 task.kill()
         assert [path.name for path in tmp_path.glob("*worker*")] == ["k-worker-1"]
 
-    def test_a_rank_that_is_stopped_may_save_and_mpirun_learns_of_it_when_all_have_ended(self, tmp_path: Path) -> None:
-        port = free_port()
-        (tmp_path / PROGRAM).write_text(files_of(find("mpi"), *_alone())[PROGRAM])
-        saves = "touch told; until [ -e go ]; do sleep 0.02; done; touch saved; exit 0"
-        program = ("/bin/sh", "-c", f"trap '{saves}' TERM; touch runs; while :; do sleep 0.02; done")
-        daemon = (
-            "trap 'touch daemon-told' TERM; "
-            '"$HOWDAH_MPI_PYTHON" -I "$HOWDAH_MPI_FILE" rank & wait $!; touch daemon-ended; exit 3'
-        )
-        with socket.create_server(("127.0.0.1", 0)) as first:
-            first.settimeout(60)
-            environment = {
-                **os.environ,
-                "HOWDAH_GANG_KEY": "k",
-                "HOWDAH_MPI_NAME": "worker-1",
-                "HOWDAH_PORT": str(port),
-            }
-            environment["HOWDAH_MPI_FIRST"] = f"127.0.0.1 {first.getsockname()[1]}"
-            command = [sys.executable, "-I", PROGRAM, "task", *program]
-            with subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True) as task:
-                try:
-                    run = {"to": "worker-1", "kind": "run", "value": daemon}
-                    assert _say(port, mpi_task.sign_message("k", run)) == b"ok\n"
-                    _await(tmp_path / "runs")
-                    os.killpg(task.pid, signal.SIGTERM)
-                    _await(tmp_path / "told")
-                    assert task.poll() is None
-                    (tmp_path / "go").touch()
-                    caller, _ = first.accept()
-                    with caller:
-                        said = mpi_task.verify_message("k", mpi_task.read_line(caller))
-                        caller.sendall(b"ok\n")
-                    assert (said["kind"], said["value"]) == ("ended", ["worker-1", True])
-                    over = {"to": "worker-1", "kind": "all ended", "value": True}
-                    assert _say(port, mpi_task.sign_message("k", over)) == b"ok\n"
-                    assert task.wait(60) == 0
-                finally:
-                    task.kill()
-        assert (tmp_path / "saved").exists()
-        assert not list(tmp_path.glob("daemon-*")), "Open MPI would have ended the other ranks"
-
 
 def _alone() -> tuple[World, TaskId]:
     task = TaskId("worker", 1)
     return World(1, (Member(TaskId("worker", 0), "h", {"main": 1}), Member(task, "h", {"main": 2}))), task
-
-
-def _await(path: Path) -> None:
-    deadline = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path.name} has not come"
-        time.sleep(0.02)
 
 
 def _say(port: int, line: bytes) -> bytes:

@@ -39,12 +39,7 @@ class Mpi:
         """Return the task's name and address; Open MPI sets the variables of a rank by itself."""
         if task.role in SIDE_ROLES:
             return {}
-        first = group(world)[0]
-        return {
-            "HOWDAH_MPI_NAME": task.slug,
-            "HOWDAH_MPI_ADDRESS": world.member(task).numeric,
-            "HOWDAH_MPI_FIRST": f"{first.numeric} {first.ports['main']}",
-        }
+        return {"HOWDAH_MPI_NAME": task.slug, "HOWDAH_MPI_ADDRESS": world.member(task).numeric}
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
         """Return the script for each rank, and for the first rank mpirun's list of hosts, with addresses in

@@ -3,9 +3,6 @@
 No task logs in to another one. mpirun is configured to use this script as its remote shell: called so, the script sends
 the daemon's command line to the task of that name. A task obeys only messages that are signed with the gang's key.
 The script imports the standard library alone, and runs in the job's own Python (3.7 or newer).
-
-When tasks are stopped, each rank is told by its own task, and may save as long as any program. Open MPI learns of it
-only when all ranks have ended: as soon as one has, mpirun would kill the others within a second.
 """
 
 from __future__ import annotations
@@ -36,12 +33,6 @@ _PRIVATE_PREFIX = "HOWDAH_MPI_"
 _START_LIMIT_S = 120.0
 # The task that failed first gets a message; the others wait this many seconds to be stopped before they fail as well.
 _FAILURE_DELAY_S = 10.0
-# How long the end of a rank that was told to stop is kept from mpirun while others go on: the executor kills what it
-# stops sooner, and who got a notice of preemption alone must not wait for good.
-_MAX_HOLD_S = 3600.0
-# How long a task tries to tell that its rank has ended.
-_TELL_LIMIT_S = 5.0
-_FORWARDED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGURG)
 # Any process on the network may connect: how many callers are served at once, for how long, and how many bytes each may
 # send.
 _MAX_CALLERS, _READ_LIMIT_S, _MAX_BYTES = 32, 10.0, 1 << 20
@@ -76,32 +67,25 @@ class MpiTask:
     def __init__(self, command: list[str]) -> None:
         self.key, self.name = os.environ.pop(KEY), os.environ["HOWDAH_MPI_NAME"]
         self.is_first = os.path.exists(HOSTS)
-        self.events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()  # a signal's handler puts into it, too
+        self.events: queue.Queue[tuple[str, Any]] = queue.Queue()
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("", int(os.environ["HOWDAH_PORT"])))
         self.listener.listen(128)
         threading.Thread(target=self._accept_callers, daemon=True).start()
-        self.first = os.environ.get("HOWDAH_MPI_FIRST", "").split()
-        self.rank_group, self.is_stopping = 0, False
-        self.ended_ranks: dict[str, bool] = {}
-        self.started: list[subprocess.Popen[bytes]] = []
-        hold, self.release = os.pipe()
-        self.environment = self._daemon_environment(command, hold)
+        self.environment = self._daemon_environment(command)
         self.failed_rank, self.was_stopped = -1, False
 
     def run(self) -> int:
         """Run the task; return the status of its rank, of mpirun, or of the daemon."""
-        for number in _FORWARDED:
-            signal.signal(number, self._forward)
         if self.is_first:
             self._start_mpirun()
         failed_first, ended = self._wait_for_end()
         status = ended.get("rank") or ended.get("mpirun") or ended.get("daemon") or 0
-        if failed_first or self.is_stopping or not status or (self.is_first and self.failed_rank in (0, -1)):
+        if failed_first or not status or (self.is_first and self.failed_rank in (0, -1)):
             return status
         if not self.is_first or self._notify_failed_task(status):
-            self._next_event(_FAILURE_DELAY_S, "failed", "stop")
+            self._next_event(_FAILURE_DELAY_S, "failed")
         return status
 
     def _wait_for_end(self) -> tuple[bool, dict[str, int]]:
@@ -113,83 +97,19 @@ class MpiTask:
             return True, {"daemon": 1}
         if kind == "run":
             argv = ["/bin/sh", "-c", adapt_daemon_command(value)]
-            self._start("daemon", argv, self.environment)
+            self._watch("daemon", subprocess.Popen(argv, env=self.environment, stdin=subprocess.DEVNULL))
         while True:
             if kind in ("rank", "mpirun", "daemon"):
                 ended[kind] = value
             if kind == "failed":
                 return True, {"rank": ended.get("rank") or value}
             killed = kind == "daemon" and not 0 <= value < 128
-            if killed or (kind == "rank" and value and not self.was_stopped and not self.is_stopping):
+            if killed or (kind == "rank" and value and not self.was_stopped):
                 return True, ended
             daemon_ended = "daemon" in ended and ("mpirun" in ended or not self.is_first)
             if daemon_ended or (ended.get("mpirun") and kind == "mpirun"):
                 return False, ended
-            if kind == "rank":
-                threading.Thread(target=self._tell_end, daemon=True).start()
-                if not self.is_stopping:
-                    self._let_rank_end()
-            if kind == "ended" and self.is_first:
-                self._note_end(*value)
-            if kind == "all ended" and self.is_stopping and "rank" in ended:
-                if value:
-                    self._kill_started()
-                    return True, ended
-                self._let_rank_end()
-            limit_s = _MAX_HOLD_S if self.is_stopping and "rank" in ended else None
-            try:
-                kind, value = self.events.get(timeout=limit_s)
-            except queue.Empty:
-                return True, ended
-
-    def _forward(self, number: int, _: object) -> None:
-        """Hand a signal on to the rank's processes; TERM stops the task."""
-        if number == signal.SIGTERM:
-            self.is_stopping = True
-            self.events.put(("stop", None))
-        if self.rank_group:
-            with contextlib.suppress(OSError):
-                os.killpg(self.rank_group, number)
-        elif number == signal.SIGTERM:
-            self._kill_started()
-            end(-number)
-
-    def _tell_end(self) -> None:
-        """Tell the first task that the rank has ended. If it can't be told, it has ended, and all is over."""
-        value = (self.name, self.is_stopping)
-        if self.is_first:
-            self.events.put(("ended", value))
-        elif self.first:
-            try:
-                send(self.key, "", "ended", value, _TELL_LIMIT_S, (self.first[0], int(self.first[1])))
-            except OSError:
-                self.events.put(("all ended", True))
-
-    def _note_end(self, name: str, was_stopping: bool) -> None:
-        """In the first task: note the end of a rank, and when it is the last, tell those tasks that keep their ends
-        from mpirun. If all of them are being stopped, mpirun is needed no more."""
-        self.ended_ranks[name] = was_stopping
-        if len(self.ended_ranks) < len(hosts()):
-            return
-        are_stopping = all(self.ended_ranks.values())
-        self.events.put(("all ended", are_stopping))
-        if are_stopping:
-            self._kill_started()
-        for node, was_stopping in self.ended_ranks.items():
-            with contextlib.suppress(OSError, LookupError):
-                if was_stopping and node != self.name:
-                    send(self.key, node, "all ended", are_stopping, 0.0)
-
-    def _let_rank_end(self) -> None:
-        """Let the daemon see that its rank has ended."""
-        if self.release >= 0:
-            os.close(self.release)
-            self.release = -1
-
-    def _kill_started(self) -> None:
-        for process in self.started:
-            with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kind, value = self.events.get()
 
     def _next_event(self, limit_s: float, *kinds: str) -> tuple[str, Any]:
         """Return the next event of these kinds, ("", None) after `limit_s` seconds."""
@@ -216,11 +136,11 @@ class MpiTask:
     def _receive(self, caller: socket.socket) -> None:
         with contextlib.suppress(OSError, ValueError), caller:
             message = verify_message(self.key, read_line(caller))
-            if message["to"] == self.name or (self.is_first and message["kind"] == "ended"):
+            if message["to"] == self.name:
                 self.events.put((message["kind"], message["value"]))
                 caller.sendall(b"ok\n")
 
-    def _daemon_environment(self, command: list[str], hold: int) -> dict[str, str]:
+    def _daemon_environment(self, command: list[str]) -> dict[str, str]:
         """Return the environment of the daemon, which the rank inherits."""
         # Several daemons on a node must not share a directory for temporary files.
         scratch = os.path.abspath(".howdah-mpi")
@@ -232,7 +152,6 @@ class MpiTask:
             "directory": os.getcwd(),
             "pid": os.getpid(),
             "status_fd": writer,
-            "hold_fd": hold,
             "environment": {name: os.environ.get(name) for name in ("TMPDIR", "PWD")},
         }
         own = {"HOWDAH_MPI_START": json.dumps(start), "HOWDAH_MPI_PYTHON": sys.executable, "TMPDIR": scratch}
@@ -241,7 +160,6 @@ class MpiTask:
 
     def _read_rank(self, reader: int) -> None:
         with os.fdopen(reader) as lines:
-            self.rank_group = int(lines.readline() or 0)
             for line in lines:
                 status, stop_signals = map(int, line.split())
                 self.was_stopped = stop_signals > 0
@@ -254,14 +172,10 @@ class MpiTask:
         environment = {**settings, **os.environ, **_ROOT, KEY: self.key, "TMPDIR": self.environment["TMPDIR"]}
         rank = 'exec "$HOWDAH_MPI_PYTHON" -I "$HOWDAH_MPI_FILE" rank'
         argv = ["mpirun", "-np", str(len(hosts())), "--hostfile", HOSTS, "--bind-to", "none", "/bin/sh", "-c", rank]
-        self._start("mpirun", argv, environment, stderr=subprocess.PIPE)
+        mpirun = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self._watch("mpirun", mpirun)
 
-    def _start(self, kind: str, argv: list[str], environment: dict[str, str], stderr: int | None = None) -> None:
-        """Start a program of Open MPI in a process group of its own: what stops this task is for the rank."""
-        none = subprocess.DEVNULL
-        process = subprocess.Popen(argv, env=environment, stdin=none, stderr=stderr, preexec_fn=os.setpgrp)
-        self.started.append(process)
-
+    def _watch(self, kind: str, process: subprocess.Popen[bytes]) -> None:
         def wait() -> None:
             for line in process.stderr or ():
                 self._forward_mpirun_line(line, line.decode(errors="replace"))
@@ -306,23 +220,14 @@ def rank(start: dict[str, Any]) -> int:
     os.chdir(start["directory"])
     # The program prints to the streams of its task, which are its log; the daemon would send them to the first task.
     task_fds = f"/proc/{start['pid']}/fd"
-    hold = os.open(f"{task_fds}/{start['hold_fd']}", os.O_RDONLY)
     modes = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
     streams = [os.open(f"{task_fds}/{number}", mode) for number, mode in enumerate(modes)]
-    # mpirun and the task stop a rank by a signal to its whole process group, this process included; nobody else does.
+    # mpirun stops a rank by a signal to the whole process group, this process included; no other process does so.
     stop_signals: list[int] = []
-    for number in _FORWARDED:
-        signal.signal(number, lambda number, _: stop_signals.append(number) if number == signal.SIGTERM else None)
-    with contextlib.suppress(OSError):  # the daemon has done so
-        os.setpgrp()
-    program = subprocess.Popen(start["command"], stdin=streams[0], stdout=streams[1], stderr=streams[2])
+    signal.signal(signal.SIGTERM, lambda number, _: stop_signals.append(number))
+    status = subprocess.Popen(start["command"], stdin=streams[0], stdout=streams[1], stderr=streams[2]).wait()
     with open(f"{task_fds}/{start['status_fd']}", "w") as report:
-        report.write(f"{os.getpgrp()}\n")
-        report.flush()
-        status = program.wait()
         report.write(f"{status} {len(stop_signals)}\n")
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # by which mpirun ends it
-    os.read(hold, 1)  # nothing comes: the task closes it, or ends
     return status
 
 
@@ -334,13 +239,13 @@ def ask(node: str, words: list[str]) -> None:
         fail(f"{node} could not be told to start its rank: {error}")
 
 
-def send(key: str, node: str, kind: str, value: object, limit_s: float, address: tuple[str, int] | None = None) -> None:
-    """Send a message to a task as soon as it listens; without an `address` the list of hosts has it.
+def send(key: str, node: str, kind: str, value: object, limit_s: float) -> None:
+    """Send a message to a task as soon as it listens.
 
     Raises:
         OSError: the task did not listen within `limit_s` seconds, or refused the message.
     """
-    address = address or hosts()[node]
+    address = hosts()[node]
     message = sign_message(key, {"to": node, "kind": kind, "value": value})
     deadline = time.monotonic() + limit_s
     while True:
