@@ -183,10 +183,12 @@ class TestVariables:
             "vars.1a: is not a name for a variable: letters, digits and _, no digit first (job.yaml:1)",
             "vars.b: must be text or a number (job.yaml:1)",
         ]
-        (nested,) = refused("vars: {root: /data, out: '${root}/out ${HOME}'}\n" + ONE_ROLE)
-        rest = "which is not replaced inside `vars`: write it where the value is used (job.yaml:1)"
-        assert nested == f"vars.out: has ${{root}}, {rest}"
+        (nested,) = refused("vars: {root: /data, out: '${root}/out ${HOME}'}\nqueue: '${out}'\n" + ONE_ROLE)
+        rest = "which is not replaced there: write both here (job.yaml:2)"
+        assert nested == f"queue: has ${{out}}, whose value has ${{root}}, {rest}"
         assert read("vars: {root: /data, out: '${root}'}\nqueue: '${out}'\n" + ONE_ROLE, {"out": "q"}).queue == "q"
+        in_shell = "vars: {USER: me, out: '/user/${USER}'}\nroles: {worker: {command: 'ls ${out}'}}\n"
+        assert read(in_shell).roles["worker"].command == "ls /user/${USER}"
         (unknown,) = refused("vars: {queue: q}\nqueue: ${quue}\n" + ONE_ROLE)
         assert unknown == "queue: has ${quue}, which `vars` doesn't declare (did you mean 'queue'?) (job.yaml:2)"
         (number,) = refused("vars: {n: two}\nretries: ${n}\n" + ONE_ROLE)

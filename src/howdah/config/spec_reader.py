@@ -162,7 +162,12 @@ class Reader:
         def value(match: re.Match[str]) -> str:
             name, default = match.groups()
             if name in self.variables:
-                return self.variables[name] or (default or "")
+                found = self.variables[name] or (default or "")
+                inside = next((each[0] for each in REFERENCE.finditer(found) if each[1] in self.variables), "")
+                if inside and not SHELL_PLACES.fullmatch(place):
+                    problem = f"has ${{{name}}}, whose value has {inside}, which is not replaced there: write both here"
+                    self.mistakes.append(Mistake(place, problem, origin=node.origin))
+                return found
             if not SHELL_PLACES.fullmatch(place):
                 hint = nearest(name, self.variables)
                 self.mistakes.append(

@@ -14,7 +14,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from howdah.config.spec_reader import REFERENCE, keys_of, unknown_key
+from howdah.config.spec_reader import keys_of, unknown_key
 from howdah.config.yaml_tree import Items, Keys, Node, Text, child_place, parse
 from howdah.errors import Mistake, SpecError
 from howdah.spec import JobSpec
@@ -53,7 +53,7 @@ def read_declared_variables(
     sources: dict[str, str] = {}
     mistakes = []
     for name, default in node.entries.items():
-        problem = _problem(name, default, sets, environ) or _reference_problem(name, default, node, sets, environ)
+        problem = _problem(name, default, sets, environ)
         if problem:
             mistakes.append(Mistake(f"vars.{name}", problem, origin=default.origin))
         elif name in sets or name in environ:
@@ -74,18 +74,6 @@ def _problem(name: str, default: Node, sets: Mapping[str, str], environ: Mapping
     if default.null and name not in sets and name not in environ:
         return f"has no value: give one with --set {name}=VALUE"
     return ""
-
-
-def _reference_problem(
-    name: str, default: Node, declared: Keys, sets: Mapping[str, str], environ: Mapping[str, str]
-) -> str:
-    """Return that the default, if it is used, names another variable, whose name it would keep, as a path or a text."""
-    if name in sets or name in environ or not isinstance(default, Text):
-        return ""
-    found = (match[0] for match in REFERENCE.finditer(default.value) if match[1] in declared.entries)
-    reference = next(found, "")
-    problem = f"has {reference}, which is not replaced inside `vars`: write it where the value is used"
-    return problem if reference else ""
 
 
 def apply_overrides(

@@ -1,10 +1,10 @@
 """Makes virtual environments from requirements files: once for each content, under one lock, complete or not at all.
 
 `<cache>/environments/<first 16 digits of the content's SHA-256>` is a virtual environment that may be moved. It links
-to the Python with which it was made: a machine that runs it needs that Python at the same path. Where another Python
-than this one has made it, this one makes another, whose digits count the Python, too. The content is that of
-the file with all that it leads to on this machine (`requirements_files`), and the commits of branches that it names
-(`git_references`). What has no version is as new as the environment.
+to the Python with which it was made: a machine that runs it needs that Python at the same path. Where a Python of
+another version than this one has made it, or one that is gone, this one makes another, whose digits count the Python,
+too. The content is that of the file with all that it leads to on this machine (`requirements_files`), and the commits
+of branches that it names (`git_references`). What has no version is as new as the environment.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def _environment_path(content: RequirementsContent) -> Path:
 
 
 def _is_of_another_python(venv: Path) -> bool:
-    """Return whether there is an environment whose Python has another path or version than this one, or is gone."""
+    """Return whether there is an environment whose Python has another version than this one, or is gone."""
     python = venv / "bin" / "python"
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    is_alike = python.resolve() == Path(sys.executable).resolve() and (venv / "lib" / version).is_dir()
+    is_alike = python.exists() and any((venv / "lib").glob(f"{version}*"))  # also python3.13t
     return os.path.lexists(python) and not is_alike
 
 
