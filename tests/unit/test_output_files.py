@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from howdah import spec
-from howdah.checkpoints import directory_lock, directory_snapshot, directory_sync, empty_directories, known_files
+from howdah.checkpoints import (
+    directory_lock,
+    directory_snapshot,
+    directory_sync,
+    empty_directories,
+    known_files,
+    replacement_note,
+)
 from howdah.inputs import transfer
 from howdah.outputs import snapshot as save
 from howdah.spec import uris
@@ -168,6 +175,7 @@ def test_what_howdah_makes_among_a_programs_files_is_known_by_its_name() -> None
         f".howdah-{name}" for name in ("started", "layers", "preflight", "mpi", "part", "copy-", "master-", "before-")
     }
     kept = {directory_lock.NAME, known_files.MEMORY, empty_directories.EMPTY, directory_sync.UNFINISHED}
+    kept |= {replacement_note.NAME}
     elsewhere = {".howdah", ".howdahignore", ".howdah-"}  # homes, the job file's directory, and beside outputs
     source = Path(spec.__file__).parents[1]
     texts = [path.read_text("utf-8") for path in source.rglob("*.py") if not path.name.endswith("_pb2.py")]
