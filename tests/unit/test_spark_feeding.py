@@ -156,7 +156,8 @@ def test_what_begins_again_gets_no_rest_of_what_its_earlier_start_had(spark: Spa
         for partition in list(feeds[-1]._partitions):  # as a program that dies, which says nothing
             partition.connection.shutdown(socket.SHUT_RDWR)
         feeds[-1].close()
-        feeds.append(DataFeed(socket_name(programs.cluster, "worker:0"), KEY))
+        # Of another name: that one is free when the thread has left `accept`.
+        feeds.append(DataFeed(socket_name(programs.cluster, f"worker:{len(feeds)}"), KEY))
         starts["worker:0"] += 1
 
     def last_rows() -> Iterator[int]:
