@@ -34,6 +34,17 @@ def start(gang: Gang, count: int) -> None:
         gang.run(f"worker:{index}")
 
 
+def start_smaller(gang: Gang) -> None:
+    """Start two of three workers, the last of which was not granted in `timeouts.hold`."""
+    gang.grant("worker")
+    gang.grant("worker")
+    gang.wait(21)
+    for index in range(2):
+        gang.join(f"worker:{index}")
+    gang.feed(CheckpointFound(gang.now, (gang.state.epoch,)))
+    gang.wait(1)
+
+
 def lose(gang: Gang, task: TaskId) -> None:
     container = gang.state.tasks[task].container
     assert container is not None
@@ -162,13 +173,7 @@ class TestSizes:
     @pytest.mark.parametrize("checkpoint", ["", "/checkpoints"])
     def test_it_grows_back_only_from_a_checkpoint(self, checkpoint: str) -> None:
         gang = gang_of(Role("w", replicas=3, min_replicas=2), checkpoint=Checkpoint(path=checkpoint))
-        gang.grant("worker")
-        gang.grant("worker")
-        gang.wait(21)
-        for index in range(2):
-            gang.join(f"worker:{index}")
-        gang.feed(CheckpointFound(gang.now, (gang.state.epoch,)))
-        gang.wait(1)
+        start_smaller(gang)
         assert gang.actions_of(RequestContainers)[-1].count == (1 if checkpoint else 0)
         if checkpoint:
             gang.grant("worker")
@@ -185,13 +190,7 @@ class TestSizes:
         timeouts = Timeouts(hold_s=20, grace_s=600)
         role, checkpoint = Role("w", replicas=3, min_replicas=2), Checkpoint(path="/checkpoints")
         gang = Gang(JobSpec({"worker": role}, success="chief", checkpoint=checkpoint, timeouts=timeouts))
-        gang.grant("worker")
-        gang.grant("worker")
-        gang.wait(21)
-        for index in range(2):
-            gang.join(f"worker:{index}")
-        gang.feed(CheckpointFound(gang.now, (gang.state.epoch,)))
-        gang.wait(1)
+        start_smaller(gang)
         gang.grant("worker")
         gang.say("worker:2", Phase.HELLO, epoch=0)
         gang.run("worker:0")

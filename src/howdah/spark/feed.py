@@ -109,7 +109,7 @@ class DataFeed:
 
     @property
     def takes_data(self) -> bool:
-        """Return whether it has a buffer."""
+        """Return whether the program has begun to take what tasks bring."""
         return self._limit > 0
 
     def take_data(self, buffer_bytes: int) -> None:

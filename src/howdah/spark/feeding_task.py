@@ -340,7 +340,7 @@ class _BatchStream:
         self._is_there(end)
 
     def close(self) -> None:
-        """Leave the connection to others."""
+        """Write no more; the connection stays open for whoever reads the answer."""
         with contextlib.suppress(OSError):  # what is left, nobody takes
             self._file.close()
 
