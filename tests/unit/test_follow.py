@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -335,3 +336,27 @@ def test_a_job_waits_until_its_tasks_have_containers_whatever_the_engine_says(en
             "worker waits for 2 more containers",
             "  no room",
         ]
+
+
+def test_a_check_of_a_job_that_waits_soon_takes_a_tenth_of_the_time_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Slurm each check is a command that asks the controller, which all users of the cluster ask."""
+    now, pauses = [100.0], list[float]()
+
+    class Waiting(Late):
+        def describe(self, job_id: str | None = None) -> list[JobReport]:
+            now[0] += 0.03
+            return [replace(self.report, state=State.PENDING, master="")]
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(follow, "time", SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0], sleep=sleep))
+    updates = Follower(Waiting(tmp_path, ""), "job_1").updates()
+    for _ in range(100):
+        next(updates)
+    assert pauses[0] < 0.1  # a job may be short
+    assert min(pauses[4:]) >= 0.299
+    assert max(pauses) == follow.MAX_PAUSE_S

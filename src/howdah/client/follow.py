@@ -32,8 +32,9 @@ MAX_CHUNKS = 8
 MIN_PAUSE_S, MAX_PAUSE_S = 0.015, 1.0
 FIRST_REASONS_S, REASONS_EVERY_S = 4.0, 10.0
 """Seconds for which a job waits for its master before the engine is asked why, and between two such questions."""
-PAUSE_SHARE = 0.05
-"""Pauses before the master is known grow with the time waited: a job of one second must not fit between two checks."""
+PAUSE_SHARE, CHECK_SHARE = 0.05, 0.1
+"""Pauses before the master is known grow with the time waited: a job of one second must not fit between two checks. A
+check soon takes a tenth of the time at most: it may be a command that asks a controller whom a whole cluster asks."""
 
 
 @dataclass
@@ -108,8 +109,10 @@ class Follower:
     def _poll_updates(self, wait_s: float) -> Iterator[Update]:
         began = time.monotonic()
         while True:
+            asked = time.monotonic()
             try:
                 report = self._report()
+                check_s = time.monotonic() - asked
                 if not report.state.ended:
                     self.master = self.master or self._connect(report)
             except EngineUnavailable as error:
@@ -124,7 +127,9 @@ class Follower:
                     yield from self._final_updates(report)
                     return
                 yield Update(self.view, report, reasons=self._why_no_master(time.monotonic() - began))
-                time.sleep(min(MIN_PAUSE_S + PAUSE_SHARE * (time.monotonic() - began), MAX_PAUSE_S))
+                waited_s = time.monotonic() - began
+                least_s = min(check_s / CHECK_SHARE, MIN_PAUSE_S + waited_s)
+                time.sleep(min(max(MIN_PAUSE_S + PAUSE_SHARE * waited_s, least_s), MAX_PAUSE_S))
                 continue
             yield from self._updates_from_master(report, wait_s)
             if self.view.outcome is not None:
