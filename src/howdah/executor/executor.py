@@ -11,14 +11,14 @@ import signal
 import sys
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Callable, Mapping, Optional, Tuple
 
 from howdah.executor import environment
 from howdah.executor.diagnostics.monitor import ProgramMonitor
 from howdah.executor.event_loop import Activity, EventLoop
 from howdah.executor.gpu import claims, monitor
 from howdah.executor.identity import Identity
-from howdah.executor.image_check import check_image
+from howdah.executor.image_check import find_image
 from howdah.executor.io import input_uri_list
 from howdah.executor.io.directory_sync import DirectorySyncs, LogSyncRunner
 from howdah.executor.io.localise import Localisation
@@ -36,10 +36,8 @@ from howdah.executor.ports import PortReservation
 from howdah.executor.preflight.runner import PreflightRunner
 from howdah.executor.process import default_python, orphan_killer, process_tree
 from howdah.executor.process.exit_explanation import FILES_REMOVED, are_files_removed, explain, not_started
-from howdah.executor.process.image_program import variables_for_image
 from howdah.executor.process.program import BY_ENGINE, Program
 from howdah.executor.relay.relay_starter import RelayStarter
-from howdah.executor.task_image import TaskImage
 from howdah.spec import port_range
 from howdah.spec.message import message
 from howdah.spec.task import Exit
@@ -47,6 +45,9 @@ from howdah.spec.usage import Usage
 from howdah.storage import object_stores
 from howdah.wire.launch_messages import TERM_GRACE_S, TERM_TO_ALL
 from howdah.wire.messages import NOT_HEARD, NOT_WANTED, Assignment, Goal, Orders, Phase, Status
+
+if TYPE_CHECKING:
+    from howdah.executor.task_image import TaskImage
 
 LEFT, TERMINATED = 0, 143
 """Exit statuses: the master ordered LEAVE or REASSIGN; a signal ended the executor."""
@@ -217,9 +218,8 @@ class Executor:
     def _localise(self, assignment: Assignment) -> None:
         self.exit, self.program, self.streams = None, None, None
         self._enter(Phase.LOCALISING)
-        problem, remark = check_image(assignment.image, self.container, self.directory)
-        self.image = TaskImage.of_assignment(self.loop, self.identity, assignment, self.container, self.directory)
-        if problem := problem or (self.image.problem() if self.image is not None else ""):
+        self.image, problem, remark = find_image(self.loop, self.identity, assignment, self.container, self.directory)
+        if problem:
             self._end(Exit("image", detail=problem))
             return
         if remark:
@@ -340,7 +340,7 @@ class Executor:
         world = environment.with_log_directory(self.orders.environment, self.identity.log_directory)
         buckets = {**self.container, **assignment.environment}.get("AWS_ENDPOINT_URL", "")
         known = {**world, **input_uri_list.variables(assignment.placeholder_uris, self.directory, buckets)}
-        container = self.container if self.image is None else variables_for_image(self.container)
+        container = self.container if self.image is None else self.image.variables(self.container)
         variables = environment.build(container, assignment, known, self.identity.secrets, self.directory)
         if self.directory_syncs is not None:
             variables = self.directory_syncs.local_variables(variables)

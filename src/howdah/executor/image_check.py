@@ -11,26 +11,37 @@ Some engines start the task as a plain process of the node without a message. Wh
 from __future__ import annotations
 
 import os
-from typing import Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Mapping, Optional, Tuple
 
+from howdah.executor.event_loop import EventLoop
+from howdah.executor.identity import Identity
 from howdah.executor.process import process_tree
 from howdah.executor.process.mount_points import mount_points
-from howdah.wire.messages import ImageCheck, ImageOrder
+from howdah.wire.messages import Assignment, ImageCheck
+
+if TYPE_CHECKING:
+    from howdah.executor.task_image import TaskImage
 
 _FIRST_IPC_NAMESPACE = 0xEFFFFFFF  # PROC_IPC_INIT_INO, linux/proc_ns.h
 
 
-def check_image(order: Optional[ImageOrder], variables: Mapping[str, str], directory: str) -> Tuple[str, str]:
-    """Return a problem, if the engine does not use the image that `order` names, and a warning if nothing can be told.
-
-    Both are "" when all is well, and when the executor itself runs the image. `directory` is the working directory.
+def find_image(
+    loop: EventLoop, identity: Identity, assignment: Assignment, variables: Mapping[str, str], directory: str
+) -> Tuple[Optional[TaskImage], str, str]:
+    """Return the image in which the executor is to run its program, else None; why no program can run in the image that
+    the job names; and a warning, if nothing can be told. `variables` are the executor's own, `directory` is the working
+    directory.
     """
-    if order is None or order.check is None:
-        return "", ""
+    order = assignment.image
+    if order is None:
+        return None, "", ""
+    if order.check is None:
+        from howdah.executor.task_image import TaskImage  # executors of most jobs do without
+
+        image = TaskImage.of_order(loop, identity, order, variables, directory)
+        return image, image.problem(), ""
     used = in_container(order.check, variables, directory)
-    if used is None:
-        return "", order.check.unknown
-    return "" if used else order.check.not_used, ""
+    return None, order.check.not_used if used is False else "", order.check.unknown if used is None else ""
 
 
 def in_container(check: ImageCheck, variables: Mapping[str, str], directory: str) -> Optional[bool]:

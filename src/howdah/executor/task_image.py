@@ -12,7 +12,7 @@ from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.identity import Identity
 from howdah.executor.io.program_api_files import ProgramApiDir
-from howdah.executor.process.image_program import MARK, ImageProgram
+from howdah.executor.process.image_program import MARK, ImageProgram, variables_for_image
 from howdah.localfiles.container_tools import TOOLS, container_name, find_tool
 from howdah.spec import uris
 from howdah.spec.message import message
@@ -42,14 +42,13 @@ class TaskImage:
         self._rootless = False
 
     @classmethod
-    def of_assignment(
-        cls, loop: EventLoop, identity: Identity, assignment: Assignment, container: Mapping[str, str], directory: str
-    ) -> Optional[TaskImage]:
-        """Return the image that the executor runs its program in; None if it runs it as a process of the node."""
-        order = assignment.image
-        if order is None or order.check is not None:
-            return None
+    def of_order(
+        cls, loop: EventLoop, identity: Identity, order: ImageOrder, container: Mapping[str, str], directory: str
+    ) -> TaskImage:
+        """Return the image of an order; `container` are the executor's variables."""
         return cls(loop, identity, order, container.get(MARK, ""), directory)
+
+    variables = staticmethod(variables_for_image)
 
     @property
     def _path(self) -> str:

@@ -21,10 +21,11 @@ from howdah.executor.event_loop import READ, EventLoop
 from howdah.executor.process import process_tree
 from howdah.executor.process.detached_command import run_detached
 from howdah.executor.process.image_mounts import NodeMounts
+from howdah.executor.process.left_processes import left_in_background
 from howdah.executor.process.oom_detection import OomDetector
 from howdah.executor.process.pipelines import watch_pipelines, watch_words
 from howdah.localfiles.container_tools import LABEL
-from howdah.spec.message import Message, message
+from howdah.spec.message import message
 from howdah.wire.messages import ImageOrder
 
 IMAGE_PATH = "<PATH of the image>"
@@ -210,6 +211,12 @@ class ImageProgram:
         source, colon, rest = mount.partition(":")
         return f"{os.path.realpath(os.path.join(self.directory, source))}{colon}{rest}"
 
+    def why_not_started(self, lines: Sequence[str], code: Optional[int]) -> str:
+        """Explain by the tool's last words why no container was started."""
+        reason = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        template = "image {image} could not be started: {reason}"
+        return message(template, image=repr(self.order.image), reason=reason or f"status {code}")
+
     def watch(self, loop: EventLoop, kill_tool: Callable[[], None]) -> None:
         """Look for the container's process 1 until it is there, and then for its end, and for that of its memory.
 
@@ -329,16 +336,6 @@ class ImageProgram:
             self._pidfd = -1
 
 
-def left_in_background(names: str, grace_s: float) -> Message:
-    """Return what users read when a command has ended before processes that it has started."""
-    return message(
-        "the command has ended; what it has left in the background is stopped, and killed after {seconds} s (a command"
-        " that ends with `wait $!` waits for the last one, and fails with it): {names}",
-        seconds=f"{grace_s:g}",
-        names=names,
-    )
-
-
 def own_variables(environment: Mapping[str, str], marked: bool = True) -> Dict[str, str]:
     """Return what the tool itself needs of the executor's variables: none of howdah's but the container's name.
 
@@ -372,10 +369,3 @@ def exports(variables: Mapping[str, str]) -> Iterator[str]:
             before, own, after = value.partition(IMAGE_PATH)
             quoted = shlex.quote(before) + '"$PATH"' + shlex.quote(after) if own else shlex.quote(value)
             yield f"export {name}={quoted}\n"
-
-
-def why_container_not_started(image: str, lines: Sequence[str], code: Optional[int]) -> str:
-    """Explain by the tool's last words why no container was started."""
-    reason = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    template = "image {image} could not be started: {reason}"
-    return message(template, image=repr(image), reason=reason or f"status {code}")

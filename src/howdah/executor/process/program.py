@@ -12,7 +12,7 @@ import re
 import signal
 import time
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from howdah.executor import own_log
 from howdah.executor.event_loop import READ, EventLoop
@@ -23,7 +23,7 @@ from howdah.executor.io.program_api_files import ProgramApiDir
 from howdah.executor.process import network_usage, process_tree
 from howdah.executor.process.announced_values import AnnouncedValues
 from howdah.executor.process.exit_explanation import killed_by
-from howdah.executor.process.image_program import ImageProgram, left_in_background, why_container_not_started
+from howdah.executor.process.left_processes import left_in_background
 from howdah.executor.process.oom_detection import OomDetector
 from howdah.executor.process.read_throttle import ReadThrottle
 from howdah.executor.process.usage import Meter
@@ -31,6 +31,9 @@ from howdah.logs.last_lines import OutputEnd, choose_last_lines, output_end
 from howdah.spec.message import message
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
+
+if TYPE_CHECKING:  # most programs run in no image, and their executors need nothing of one
+    from howdah.executor.process.image_program import ImageProgram
 
 BY_ENGINE = message("stopped by a signal")
 """Why a program is stopped when the engine takes its container away."""
@@ -426,7 +429,7 @@ class Program:
 
     def _not_started(self, image: ImageProgram, code: Optional[int], number: Optional[int]) -> Exit:
         lines = self.last_lines()
-        return Exit("start", code, number, why_container_not_started(image.order.image, lines, code), lines)
+        return Exit("start", code, number, image.why_not_started(lines, code), lines)
 
     def last_lines(self) -> Tuple[str, ...]:
         """Return the last lines of what it printed that say what went wrong."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
-from typing import Callable, Mapping, Optional
+from typing import TYPE_CHECKING, Callable, Mapping, Optional
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess
 from howdah.executor.identity import PRIVATE, Identity
-from howdah.executor.process.image_program import ImageProgram
 from howdah.spec.codec import encode
 from howdah.wire.helper_messages import CommandContext, RelayRequest
+
+if TYPE_CHECKING:
+    from howdah.executor.process.image_program import ImageProgram
 
 
 class RelayStarter:
