@@ -9,11 +9,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from howdah.engines import ContainerPreferences
-from howdah.engines.kept_process import KeptProcess
 from howdah.spec import Container, JobSpec
+
+if TYPE_CHECKING:  # a submission, which counts places, does without asyncio
+    from howdah.engines.kept_process import KeptProcess
 
 Shape = TypeVar("Shape")
 """What tells one kind of room from another."""

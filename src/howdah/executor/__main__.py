@@ -41,6 +41,17 @@ def main() -> int:
     return status
 
 
+def bootstrap() -> int:
+    """Run the bootstrap with the modules that are here, so that it can become the executor within this process. The
+    argument is how this interpreter was called. Return as `howdah.executor.bootstrap.main` does."""
+    _do_without_openssl()
+    gc.disable()
+    from howdah.executor.bootstrap import OwnExecutor
+    from howdah.executor.bootstrap import main as run_bootstrap
+
+    return run_bootstrap(OwnExecutor(sys.argv[1], main))
+
+
 def _do_without_openssl() -> None:
     """Keep hashlib from loading OpenSSL, 4 of 19 MB resident: CPython's own sha256 is enough."""
     if any(name in sys.builtin_module_names or find_spec(name) for name in ("_sha2", "_sha256")):

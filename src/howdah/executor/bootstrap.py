@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
-import platform
-import subprocess
 import sys
-import tempfile
 import time
-from dataclasses import field, replace
+import urllib.parse
+from dataclasses import field
 from pathlib import Path
-from typing import Dict, Mapping, NoReturn, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from howdah.errors import HowdahError, StagingError
+from howdah.executor.event_loop import EventLoop
+from howdah.executor.master_link.channel import Channel
 from howdah.spec import uris
 from howdah.spec.codec import decode, encode
 from howdah.spec.staged import MODULES, PY_SPY, RUNTIME, StagedFile
 from howdah.spec.task import TaskId
+from howdah.spec.values import dataclass
 from howdah.staging.working_directory import prepare, unpack_archive
 from howdah.wire import launch_messages
-from howdah.wire.connection import MasterConnection, WireError
-from howdah.wire.helper_messages import DownloadRequest, FileCopy
 from howdah.wire.launch_messages import Greeting, LaunchOrder
 from howdah.wire.messages import NOT_HEARD, NOT_WANTED
 
@@ -39,7 +37,6 @@ SILENCE_LIMIT_S = 120.0
 """A container that hears no master for so long ends: the master is gone, and its successor asks for another one."""
 LAUNCH_LIMIT_S = 900.0
 """A container for which the master has no task for so long ends."""
-DOWNLOAD_LIMIT_S = 3600.0
 _ENDED = (404, 410)
 
 
@@ -75,7 +72,7 @@ class Bootstrap:
             master=environment[launch_messages.MASTER],
             container=environment[launch_messages.CONTAINER],
             key=bytes.fromhex(Path(environment[launch_messages.KEY_FILE]).read_text(encoding="ascii").strip()),
-            host=environment.get("HOWDAH_HOST") or platform.node(),
+            host=environment.get("HOWDAH_HOST") or os.uname().nodename,
             directory=directory,
             cache=Path(environment.get(launch_messages.CACHE_DIRECTORY) or directory / "cache"),
             facts={name[len(fact) :].lower(): value for name, value in environment.items() if name.startswith(fact)},
@@ -87,20 +84,22 @@ class Bootstrap:
         Raises:
             ContainerNotUsed: the container is not wanted any more, no master answers, or the master has no task for it.
         """
-        greeting = Greeting(self.host, platform.python_version(), self.facts, problem)
+        greeting = encode(Greeting(self.host, sys.version.split()[0], self.facts, problem))
+        path = f"{launch_messages.path_of(self.container)}?wait={0 if problem else WAIT_S:g}"
         began = heard = time.monotonic()
-        with MasterConnection(self.master, launch_messages.principal(self.container), self.key) as master:
-            path = f"{launch_messages.path_of(self.container)}?wait={0 if problem else WAIT_S:g}"
+        with contextlib.closing(_Connection(self)) as master:
             while True:
                 now = time.monotonic()
                 try:
-                    order = decode(LaunchOrder, master.call("POST", path, encode(greeting), timeout=WAIT_S + 10))
+                    order = decode(LaunchOrder, master.post(path, greeting, WAIT_S + 10))
                     heard = time.monotonic()
-                except WireError as error:
+                except _NoAnswer as error:
                     if error.status in _ENDED:
-                        raise ContainerNotUsed(NOT_WANTED, error.reason) from error
+                        raise ContainerNotUsed(NOT_WANTED, str(error)) from error
                     if problem or now - heard > SILENCE_LIMIT_S:
-                        raise ContainerNotUsed(NOT_HEARD, f"no master for {now - heard:.0f} s: {error}") from error
+                        raise ContainerNotUsed(
+                            NOT_HEARD, f"no master at {self.master} for {now - heard:.0f} s: {error}"
+                        ) from error
                     time.sleep(AGAIN_S)
                     continue
                 if order.task or problem:
@@ -122,18 +121,66 @@ class Bootstrap:
         archive = Path(uris.path(found.uri))
         if found.uri.startswith("file:") and archive.is_file():
             return str(unpack_archive(archive, self.cache))
-        with tempfile.TemporaryDirectory(dir=self.directory) as directory:
-            archive = Path(directory, uris.name(found.uri))
-            archive.write_bytes(self._download_runtime())
-            return str(unpack_archive(archive, self.cache))
+        # Nobody else may write where `unpack_archive` looks for what has been unpacked: two levels above, too.
+        archive = self.directory / "download" / "runtime" / uris.name(found.uri)
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        archive.write_bytes(self._download_runtime())
+        unpacked = unpack_archive(archive, self.cache)
+        archive.unlink()
+        return str(unpacked)
 
     def _download_runtime(self) -> bytes:
+        from howdah.wire.connection import MasterConnection, WireError  # nodes that see the home do without
+
         path = launch_messages.path_of(self.container) + launch_messages.RUNTIME
         try:
             with MasterConnection(self.master, launch_messages.principal(self.container), self.key, 60.0) as master:
                 return master.download(path)
         except WireError as error:
             raise StagingError(f"howdah's runtime archive: {error}") from error
+
+
+class _NoAnswer(Exception):
+    """The master has not answered, or refuses; `status` is its HTTP status, 0 without an answer of its own."""
+
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason.removeprefix(f"{status} ") if status else reason)
+        self.status = status
+
+
+class _Connection:
+    """The executor's own channel to the master, used before there is an executor: its modules are needed later
+    anyway."""
+
+    def __init__(self, bootstrap: Bootstrap) -> None:
+        self._loop, self._answer = EventLoop(), None
+        self._failure: Optional[_NoAnswer] = None
+        url = urllib.parse.urlsplit(bootstrap.master)
+        address, principal = (url.hostname or "", url.port or 80), launch_messages.principal(bootstrap.container)
+        self._channel = Channel(self._loop, address, principal, bootstrap.key, self._answered, self._failed)
+
+    def post(self, path: str, message: Any, timeout: float) -> Any:
+        """Return the answer to a message.
+
+        Raises:
+            _NoAnswer: there is none, or it has another status than 200.
+        """
+        self._channel.post(path, message, timeout)
+        while self._channel.busy:
+            self._loop.run_once()
+        if self._failure is not None:
+            raise self._failure
+        return self._answer
+
+    def close(self) -> None:
+        self._channel.close()
+        self._loop.close()
+
+    def _answered(self, answer: Any) -> None:
+        self._answer, self._failure = answer, None
+
+    def _failed(self, reason: str, status: int) -> None:
+        self._failure = _NoAnswer(reason, status)
 
 
 class ContainerNotUsed(Exception):
@@ -144,36 +191,53 @@ class ContainerNotUsed(Exception):
         self.status = status
 
 
-def main() -> int:
-    """Become the executor; return 75 the master was not heard, 76 not wanted, 78 nothing can be run here."""
+@dataclass(frozen=True)
+class OwnExecutor:
+    """An interpreter in which the executor can run, too: it sees the modules that executors of the job have."""
+
+    python: str
+    """How the interpreter was called."""
+    run: Callable[[], int]
+    """Runs the executor, and returns its exit status."""
+
+
+def main(own: Optional[OwnExecutor] = None) -> int:
+    """Become the executor; return 75 the master was not heard, 76 not wanted, 78 nothing can be run here, else what
+    `own` returns."""
     try:
         bootstrap = Bootstrap.from_environment(os.environ)
-        run_task(bootstrap, dict(os.environ))
+        run_task(bootstrap, dict(os.environ), own.python if own is not None else "")
     except (KeyError, ValueError, OSError) as error:
         print(f"this container cannot begin: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         return CANNOT_BEGIN
     except ContainerNotUsed as error:
         print(error, file=sys.stderr, flush=True)
         return error.status
+    assert own is not None
+    return own.run()
 
 
-def run_task(bootstrap: Bootstrap, environment: Dict[str, str]) -> NoReturn:
-    """Ask for a task, and become its executor.
+def run_task(bootstrap: Bootstrap, environment: Dict[str, str], own_python: str = "") -> None:
+    """Ask for a task, and become its executor; `own_python` as in `become_executor`.
 
     Raises:
         ContainerNotUsed: there is no task, or it cannot be run here.
     """
     order = bootstrap.greet()
     try:
-        become_executor(bootstrap, order, environment)
+        become_executor(bootstrap, order, environment, own_python)
     except (HowdahError, OSError) as error:
         with contextlib.suppress(ContainerNotUsed):  # the status tells the rest
             bootstrap.greet(problem=str(error))
         raise ContainerNotUsed(CANNOT_BEGIN, str(error)) from error
 
 
-def become_executor(bootstrap: Bootstrap, order: LaunchOrder, environment: Dict[str, str]) -> NoReturn:
-    """Prepare the container for the task of `order`, and become its executor.
+def become_executor(
+    bootstrap: Bootstrap, order: LaunchOrder, environment: Dict[str, str], own_python: str = ""
+) -> None:
+    """Prepare the container for the task of `order`, and become its executor. Return if this process is to run the
+    executor, whose variables it has then: if the executor's Python is called `own_python`, and its modules are those
+    of this process, whose import is most of an executor's start.
 
     Raises:
         StagingError, OSError: the container cannot run it.
@@ -183,7 +247,11 @@ def become_executor(bootstrap: Bootstrap, order: LaunchOrder, environment: Dict[
     runtime = bootstrap.runtime(order)
     work = bootstrap.directory / "work"
     files = (*order.files, *_other_runtime_files(order))
-    prepare(work, _with_downloads(bootstrap, files, runtime), bootstrap.cache)
+    if not all(file.uri.startswith("file:") for file in files):
+        from howdah.executor.job_downloads import with_downloads  # a container that sees all files starts sooner
+
+        files = with_downloads(files, bootstrap.directory / "downloads", runtime)
+    prepare(work, files, bootstrap.cache)
     if runtime:
         (work / RUNTIME).symlink_to(runtime)  # TensorBoard and the history server are run from there
     shipped = work / PY_SPY
@@ -205,6 +273,11 @@ def become_executor(bootstrap: Bootstrap, order: LaunchOrder, environment: Dict[
         **order.environment,
     }
     os.chdir(bootstrap.directory)
+    has_modules = sys.path[0] == os.path.join(runtime, MODULES)
+    if has_modules and own_python and order.command == launch_messages.executor_command(own_python):
+        os.environ.clear()
+        os.environ.update(variables)
+        return
     python, *arguments = order.command
     executable = python if os.path.isabs(python) else str(work / python) if "/" in python else python
     os.execvpe(executable, [executable, *arguments], variables)  # noqa: S606
@@ -235,44 +308,6 @@ def _log_directories(bootstrap: Bootstrap, order: LaunchOrder, stores_logs: bool
     logs = job / "tasks" / TaskId.parse(order.task).slug / str(order.attempt)
     logs.mkdir(parents=True, exist_ok=True)
     return str(job / "tasks"), str(logs)
-
-
-def _with_downloads(bootstrap: Bootstrap, files: Tuple[StagedFile, ...], runtime: str) -> Tuple[StagedFile, ...]:
-    """Return `files` with those that this node does not see downloaded by howdah's own libraries."""
-    directory = bootstrap.directory / "downloads"
-    placed, copies = [], []
-    for number, file in enumerate(files):
-        if not file.uri.startswith("file:"):
-            path = directory / str(number) / uris.name(file.uri)
-            copies.append(FileCopy(str(path), file.uri, file.size, file.modified_ms))
-            file = replace(file, uri=path.as_uri())
-        placed.append(file)
-    if copies:
-        _download(tuple(copies), runtime)
-    return tuple(placed)
-
-
-def _download(copies: Tuple[FileCopy, ...], runtime: str) -> None:
-    command = [sys.executable, "-m", "howdah.inputs.transfer", "download"]
-    variables = {**os.environ, "PYTHONPATH": os.path.join(runtime, MODULES)} if runtime else dict(os.environ)
-    request = json.dumps(encode(DownloadRequest(copies)))
-    try:
-        done = subprocess.run(
-            command,
-            input=request.encode(),
-            stdout=subprocess.PIPE,
-            env=variables,
-            cwd="/",
-            timeout=DOWNLOAD_LIMIT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise StagingError(f"the job's files were not downloaded within {DOWNLOAD_LIMIT_S:.0f} s") from None
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    answer = json.loads(lines[-1]) if lines else {}
-    if "ok" not in answer:
-        reason = answer.get("error") or f"the download ended with {done.returncode}"
-        raise StagingError(f"the job's files could not be downloaded: {reason}")
 
 
 if __name__ == "__main__":

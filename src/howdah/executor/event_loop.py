@@ -85,6 +85,10 @@ class EventLoop:
         self.add_fd(reader, READ, arrived)
         signal.signal(number, note)
 
+    def close(self) -> None:
+        """Give the loop's descriptor back; nothing is to be called any more."""
+        self._selector.close()
+
     def run_once(self) -> None:
         """Wait for the next event, and make all calls that are due."""
         while self._timers and self._timers[0][2].cancelled:

@@ -25,6 +25,12 @@ _PARTS = (
     "staging/working_directory.py",
     "executor/__init__.py",
     "executor/bootstrap.py",
+    "executor/event_loop.py",
+    "executor/job_downloads.py",
+    "executor/master_link/__init__.py",
+    "executor/master_link/channel.py",
+    "executor/process/__init__.py",
+    "executor/process/process_tree.py",
 )
 _MAIN = "import sys\n\nfrom howdah.executor.bootstrap import main\n\nsys.exit(main())\n"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can tell

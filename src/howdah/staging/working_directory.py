@@ -13,7 +13,6 @@ from pathlib import Path
 
 from howdah.errors import StagingError
 from howdah.spec import StagedFile, uris
-from howdah.staging.archive_extraction import unpack
 
 
 def prepare(directory: Path, files: tuple[StagedFile, ...], cache: Path) -> None:
@@ -53,6 +52,8 @@ def unpack_archive(archive: Path, cache: Path) -> Path:
 
 
 def _unpack_to(archive: Path, target: Path) -> None:
+    from howdah.staging.archive_extraction import unpack  # seldom needed: it has been unpacked before
+
     partial = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     try:
         unpack(archive, partial)

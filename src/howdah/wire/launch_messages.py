@@ -39,6 +39,12 @@ _EXECUTOR = (
     "import os, sys; here = os.getcwd(); sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here];"
     " import runpy; runpy.run_module(sys.argv[1], run_name=__name__, alter_sys=True)"
 )
+_BOOTSTRAP = (
+    "import os, sys; from importlib.util import find_spec; here, modules = os.getcwd(), sys.argv.pop();"
+    " sys.path[:] = [modules] + [path for path in sys.path if os.path.abspath(path) not in (here, modules)];"
+    " find_spec('howdah') or sys.exit(print('howdah is not in ' + modules, file=sys.stderr) or 78);"
+    " from howdah.executor.__main__ import bootstrap; sys.exit(bootstrap())"
+)
 OWN_NETWORK = "HOWDAH_OWN_NETWORK"
 """Variable of an executor that says whether its engine may have given the container a network of its own."""
 
@@ -47,6 +53,13 @@ def executor_command(python: str) -> Tuple[str, ...]:
     """Return the command of an executor: `python -m howdah.executor`, but no file in its directory is taken for a
     module: on YARN a user's files are there, one of which may have a module's name."""
     return (python, "-c", _EXECUTOR, "howdah.executor")
+
+
+def bootstrap_command(python: str, modules: str) -> Tuple[str, ...]:
+    """Return the command of a bootstrap that sees howdah in the directory `modules`, from which the executor will run,
+    too. Python keeps byte code there, while it compiles the bootstrap archive at each start. As of an executor, no file
+    in its directory is taken for a module."""
+    return (python, "-c", _BOOTSTRAP, python, modules)
 
 
 @dataclass(frozen=True)

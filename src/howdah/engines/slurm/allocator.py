@@ -20,6 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import howdah
 from howdah.engines import GONE, NO_PREFERENCES, ContainerPreferences, Launch, MasterContext, PendingReason
 from howdah.engines.batch_job import CANCELLED_BY, read_words
 from howdah.engines.batch_places import free_places, read_records, write_record
@@ -38,9 +39,8 @@ from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
 from howdah.spec import Container, Exit, JobSpec, Outcome, uris
 from howdah.spec.events import Allocated, AllocationLost, CancelRequested, ContainerEnded, Event, LossAnnounced
 from howdah.spec.message import message
-from howdah.staging.bootstrap_archive import NAME, bootstrap_archive
 from howdah.storage.retry import retry_until
-from howdah.wire.launch_messages import TERM_GRACE_S, TERM_TO_ALL
+from howdah.wire.launch_messages import TERM_GRACE_S, TERM_TO_ALL, bootstrap_command
 
 LOOK_S, MAX_CHECK_S, SUSPECTS_S = 1.0, 30.0, 10.0
 PROBE_LIMIT_S, CONTROLLER_LIMIT_S, KILL_WAIT_S = 10.0, 600.0, 30.0
@@ -56,6 +56,8 @@ LEAVE_S = 3.0
 """How long an executor has between the end of its program and Slurm's KILL."""
 JOB_END_WAIT_S = 1.0
 """How long Slurm may take to tell the batch step of an end of the whole job, whose steps it ends first."""
+_MODULES = str(Path(howdah.__file__).parents[1])
+"""The directory in the home from which this master runs, and its executors, too."""
 # Programs that know Slurm would take the step, of one task, for the whole of their world.
 _HIDE = (
     'for name in $(env | sed -n "s/^\\(SLURM_[A-Z0-9_]*\\|SLURMD_[A-Z0-9_]*\\|PMI[A-Z0-9_]*\\)=.*/\\1/p"); do '
@@ -106,7 +108,6 @@ class SlurmAllocator(PullAllocator):
         limits_s: Mapping[type[Exception], float] = {EngineUnavailable: CONTROLLER_LIMIT_S}
         allocator = await asyncio.to_thread(retry_until, lambda: cls(context), limits_s, SUSPECTS_S, SUSPECTS_S)
         allocator.attempt = int(os.environ.get("HOWDAH_MASTER_ATTEMPT", "1"))
-        await asyncio.to_thread((allocator._directory / NAME).write_bytes, bootstrap_archive())
         loop, number = asyncio.get_running_loop(), allocator._number
         loop.add_signal_handler(signal.SIGUSR1, lambda: allocator.in_background(allocator._announce_end(number)))
         with contextlib.suppress(OSError):  # it is tried again
@@ -343,7 +344,7 @@ class SlurmAllocator(PullAllocator):
             *(f"--job-name={launch.task.slug}", f"--chdir={directory}", "--kill-on-bad-exit=0"),
             *(f"--output={held.directory}/executor.log", "--open-mode=append"),
         ]
-        bootstrap = [self._context.staged.python, "-I", str(self._directory / NAME)]
+        bootstrap = bootstrap_command(self._context.staged.python, _MODULES)
         command = ["/bin/sh", "-c", f'{hide}exec "$@"', "sh", *bootstrap]
         held.step = await self._srun(options, command, held.directory / "srun.log", **variables)
         write_record(directory, held, self._run)
