@@ -340,9 +340,9 @@ class Allocator(ABC):
         return None
 
     @classmethod
-    def image_limit_s(cls, job: JobSpec) -> float:
-        """Return within how many seconds nodes must have got the images of a job before its executors start; 0.0 where
-        they start without one."""
+    def extra_start_s(cls, job: JobSpec) -> float:
+        """Return how many seconds beyond the usual an executor may take until its first report: within so many, nodes
+        must have got the images of a job before its executors start; 0.0 where they start without one."""
         from howdah.spec.containers import has_images  # clients do without
 
         gets_images = cls.runs_images and (cls.needs_images or has_images(job))

@@ -97,8 +97,8 @@ class JobMaster:
         self.identity, self.allocator_class, self._commit_again_s = identity, allocator, again_s
         job = resolve_event_dir(framework.expand(identity.staged.job), identity.job_id, identity.directory)
         self.staged = replace(identity.staged, job=job)
-        hosts, image_s = hosts_with_data(self.staged), allocator.image_limit_s(job)
-        self.state = GangState.for_staged_job(identity.job_id, self.staged, hosts, image_s)
+        hosts, extra_s = hosts_with_data(self.staged), allocator.extra_start_s(job)
+        self.state = GangState.for_staged_job(identity.job_id, self.staged, hosts, extra_s)
         image_check = allocator.image_check if allocator.runs_images else None
         self.order_builder = OrderBuilder(identity.job_id, self.staged, framework, image_check=image_check)
         self.log = EventLog(identity.directory)

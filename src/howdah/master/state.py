@@ -300,12 +300,12 @@ class GangState:
 
     @classmethod
     def for_staged_job(
-        cls, job_id: str, staged: StagedJob, preferred_hosts: Mapping[TaskId, tuple[str, ...]], image_s: float = 0.0
+        cls, job_id: str, staged: StagedJob, preferred_hosts: Mapping[TaskId, tuple[str, ...]], extra_s: float = 0.0
     ) -> GangState:
-        """Return the state with what is known of the files and the nodes, too; `image_s` as in `greet_limit_s`."""
+        """Return the state with what is known of the files and the nodes, too; `extra_s` as in `greet_limit_s`."""
         state = cls.for_job(job_id, staged.job, preferred_hosts)
         state.node_penalties.update(staged.node_penalties)
-        state.greet_s = greet_limit_s((*staged.files, *staged.runtime), image_s)
+        state.greet_s = greet_limit_s((*staged.files, *staged.runtime), extra_s)
         return state
 
     @property

@@ -40,7 +40,7 @@ from howdah.spec import Container, Exit, JobSpec, Outcome, uris
 from howdah.spec.events import Allocated, AllocationLost, CancelRequested, ContainerEnded, Event, LossAnnounced
 from howdah.spec.message import message
 from howdah.storage.retry import retry_until
-from howdah.wire.launch_messages import TERM_GRACE_S, TERM_TO_ALL, bootstrap_command
+from howdah.wire.launch_messages import TERM_GRACE_S, TERM_TO_ALL, Greeting, bootstrap_command
 
 LOOK_S, MAX_CHECK_S, SUSPECTS_S = 1.0, 30.0, 10.0
 PROBE_LIMIT_S, CONTROLLER_LIMIT_S, KILL_WAIT_S = 10.0, 600.0, 30.0
@@ -56,6 +56,11 @@ LEAVE_S = 3.0
 """How long an executor has between the end of its program and Slurm's KILL."""
 JOB_END_WAIT_S = 1.0
 """How long Slurm may take to tell the batch step of an end of the whole job, whose steps it ends first."""
+AT_ONCE = 8 + 4 * len(os.sched_getaffinity(0))
+"""Steps that start at the same time: each costs this host a process with several threads, and this master is to answer
+those that have started."""
+STARTING_S = 10.0
+"""How long a step that is about to start, and says nothing, may keep others from being started."""
 _MODULES = str(Path(howdah.__file__).parents[1])
 """The directory in the home from which this master runs, and its executors, too."""
 # Programs that know Slurm would take the step, of one task, for the whole of their world.
@@ -93,12 +98,18 @@ class SlurmAllocator(PullAllocator):
         self._preferences: dict[str, ContainerPreferences] = {}
         self._held: dict[str, SlurmContainer] = {}
         self._numbers = itertools.count(1)
+        self._turns, self._starting = asyncio.Semaphore(AT_ONCE), dict[str, asyncio.Event]()
         self._checked_at = self._extra_checked_at = self._suspects_checked_at = 0.0
         self._extra_pause_s = look_s
         self._check: asyncio.Task[None] | None = None
         self._guard: KeptProcess | None = None
         self._is_leaving = False
         self._term_grace_s = self._slurm.kill_wait_s() - LEAVE_S
+
+    @classmethod
+    def extra_start_s(cls, job: JobSpec) -> float:
+        tasks = sum(role.replicas + role.spares for role in job.roles.values())
+        return super().extra_start_s(job) + tasks // AT_ONCE * STARTING_S
 
     @classmethod
     async def open(cls, context: MasterContext) -> SlurmAllocator:
@@ -322,7 +333,10 @@ class SlurmAllocator(PullAllocator):
             held.directory.mkdir(parents=True, exist_ok=True)
             key = self.launches.key_of(container.id)
             paths = await asyncio.to_thread(make_container, self._directory, self._home, container.id, key)
-            if not held.released:
+            await self._take_turn(container.id)
+            if held.released or self._is_leaving:
+                self._end_turn(container.id)
+            else:
                 await self._start(held, launch, paths)
         except BaseException:
             if held.step is not None:  # its place is free only then
@@ -352,8 +366,31 @@ class SlurmAllocator(PullAllocator):
         if held.released:
             held.step.signal(signal.SIGTERM)
 
+    def greeted(self, container_id: str, greeting: Greeting) -> None:
+        super().greeted(container_id, greeting)
+        self._end_turn(container_id)
+
+    async def _take_turn(self, container_id: str) -> None:
+        """Wait until a further step may start; its turn ends by `_end_turn`, or after a while."""
+        await self._turns.acquire()
+        self._starting[container_id] = begun = asyncio.Event()
+        self.in_background(self._limit_turn(begun))
+
+    async def _limit_turn(self, begun: asyncio.Event) -> None:
+        try:
+            await asyncio.wait_for(begun.wait(), STARTING_S)
+        except asyncio.TimeoutError:
+            pass
+        finally:
+            self._turns.release()
+
+    def _end_turn(self, container_id: str) -> None:
+        if begun := self._starting.pop(container_id, None):
+            begun.set()
+
     async def _watch(self, held: SlurmContainer, process: KeptProcess) -> None:
         status = await process.wait()
+        self._end_turn(held.container.id)
         is_killed = status in (128 + signal.SIGKILL, 128 + signal.SIGTERM) and not held.released
         if is_killed:
             await asyncio.sleep(self._job_end_wait_s)
@@ -398,6 +435,7 @@ class SlurmAllocator(PullAllocator):
             self._forget(held)
 
     def _forget(self, held: SlurmContainer) -> None:
+        self._end_turn(held.container.id)
         if self._held.pop(held.container.id, None) is None:
             return
         held.place.container = ""

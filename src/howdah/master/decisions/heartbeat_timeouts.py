@@ -33,10 +33,10 @@ TAKEOVER_S = 3.0
 the log every second, relies on what it read for two seconds, and claiming the log takes a moment."""
 
 
-def greet_limit_s(files: Iterable[StagedFile], image_s: float = 0.0) -> float:
-    """Return the limit for the first status of an executor whose node fetches these files, and an image within
-    `image_s` seconds."""
-    return GREET_S + sum(file.size for file in files) / SLOW_BYTES_S + image_s
+def greet_limit_s(files: Iterable[StagedFile], extra_s: float = 0.0) -> float:
+    """Return the limit for the first status of an executor whose node fetches these files, and which its engine may
+    start `extra_s` seconds later."""
+    return GREET_S + sum(file.size for file in files) / SLOW_BYTES_S + extra_s
 
 
 def exit_of_unheard(
