@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,10 +17,11 @@ from fake_slurm import FakeSlurm
 from howdah.engines import MasterContext
 from howdah.engines.shared_home import CONTAINERS, container_directory
 from howdah.engines.slurm.allocator import SlurmAllocator
-from howdah.engines.slurm.commands import LIMIT_S
+from howdah.engines.slurm.commands import LIMIT_S, SlurmCommands
 from howdah.spec import Container, JobSpec, Outcome, Resources, Role, State, uris
 from howdah.spec.events import AllocationLost, ContainerEnded, LossAnnounced, Noted
 from howdah.testing.allocator_contract import Driver, Play, drive, eventually, staged_job
+from howdah.wire.launch_messages import Greeting
 
 T = TypeVar("T")
 
@@ -78,6 +80,50 @@ async def launched(driver: Driver, slurm: FakeSlurm, count: int) -> list[Contain
         await exists(driver, slurm.state / "pid-worker-0")
         assert driver.attempts == attempt
     return containers
+
+
+def test_so_many_steps_start_at_once_that_the_master_still_answers(
+    context: MasterContext, slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand commands that start at once take all processors of the node that the master is on."""
+    monkeypatch.setattr("howdah.engines.slurm.allocator.AT_ONCE", 1)
+    monkeypatch.setattr("howdah.engines.slurm.allocator.STARTING_S", 1000.0)
+
+    async def act(driver: Driver) -> None:
+        allocator = driver.allocator
+        assert isinstance(allocator, SlurmAllocator)
+        first, second, third = await driver.get("worker", 3)
+        await driver.launch(first, "true")
+        later = [asyncio.ensure_future(driver.launch(container, "true")) for container in (second, third)]
+        await driver.poll_on()
+        assert not any(launch.done() for launch in later)
+        allocator.release(second.id)  # it never starts, and keeps nobody waiting
+
+        def all_started() -> bool:
+            for container in (first, third):  # whichever has the turn
+                allocator.greeted(container.id, Greeting("n1"))
+            return all(launch.done() for launch in later)
+
+        await driver.until(all_started, "the others' start")
+        await exists(driver, slurm.state / "pid-worker-0")
+
+    play(context, act)
+
+
+def test_a_step_that_says_nothing_keeps_others_waiting_for_a_while(
+    context: MasterContext, slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("howdah.engines.slurm.allocator.AT_ONCE", 1)
+    monkeypatch.setattr("howdah.engines.slurm.allocator.STARTING_S", 0.2)
+
+    async def act(driver: Driver) -> None:
+        first, second = await driver.get("worker", 2)
+        began = time.monotonic()
+        await driver.launch(first, "true")
+        await driver.launch(second, "true")
+        assert time.monotonic() - began >= 0.2
+
+    play(context, act)
 
 
 class TestKilledStep:
@@ -284,3 +330,8 @@ def test_nothing_is_started_after_the_end(
 
     play(context, act)
     assert slurm.calls("scancel")[-1] == "--quiet 101", "what was submitted meanwhile"
+
+
+def test_a_node_that_slurm_keeps_for_another_job_is_up(slurm: FakeSlurm) -> None:
+    slurm.say("nodes", "n1 planned\nn2 mixed\nn3 down*\nn4 idle*\nn5 reserved\nn6 drained\n")
+    assert SlurmCommands().nodes_up() == {"n1", "n2", "n5"}

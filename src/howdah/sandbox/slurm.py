@@ -36,6 +36,8 @@ SQL = ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
 _SQL_DIRECTORIES = (Path("/usr/share/mysql"), Path("/usr/share/mariadb"))
 _KEPT = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
 CANCEL_LIMIT_S, TOOL_LIMIT_S = 15.0, 60.0
+NODE_UP = ("idle", "mix", "alloc", "comp", "plnd")
+"""States of a node that works, as sinfo shortens them: `plnd` is kept for a job that waits."""
 _MAX_SOCKET_PATH = 107  # of a unix socket, in bytes
 
 
@@ -228,7 +230,7 @@ class SlurmDaemons(Daemons[DaemonRole, SlurmRecord]):
         def counted() -> bool:
             with contextlib.suppress(EngineUnavailable, subprocess.TimeoutExpired):
                 rows = [line.split() for line in self._run([_program("sinfo"), "-hNo", "%N %t"]).splitlines()]
-                return {row[0] for row in rows if row[1] in ("idle", "mix", "alloc")} == living
+                return {row[0] for row in rows if row[1] in NODE_UP} == living
             return False
 
         self.wait(f"Slurm with {len(living)} nodes", counted)

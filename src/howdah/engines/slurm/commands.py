@@ -19,8 +19,9 @@ LIMIT_S = 30.0
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "REQUEUE_FED")
 RUNNING = ("RUNNING", "COMPLETING", "SUSPENDED", "STAGE_OUT", "SIGNALING", "STOPPED", "RESIZING")
 """States of a job that has not ended; all other states are ends."""
-NODE_UP = re.compile(r"(?i)(?:idle|mixed|allocated|completing)$")
-"""The state of a node that works; a mark behind it, such as `*`, says that the node does not answer."""
+NODE_UP = re.compile(r"(?i)(?:idle|mixed|allocated|completing|planned|reserved)$")
+"""The state of a node that works, also of one that is kept for a job or a reservation; a mark behind it, such as `*`,
+says that the node does not answer."""
 _CONF_FILES = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf")
 _NO_ANSWER = re.compile(r"(?i)Unable to contact|Connection refused|timed out|Zero Bytes|establish a configuration")
 _NOISE = re.compile(
