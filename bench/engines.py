@@ -28,7 +28,7 @@ from howdah.sandbox.kubernetes.api import AdminApi
 from howdah.spec.events import Allocated, Event, Greeted, JobStarted, Started, WorldFormed
 
 ROUNDS, WARM_UPS = 7, 2
-TURN_S = 2.0
+TURN_S = 1.0
 """How often the sandbox's Slurm looks for batch jobs that can start."""
 OF_TORCHX, BEYOND_BARE_S = 1.0, 1.0
 PODS, JOBS = "/api/v1/namespaces/howdah/pods", "/apis/batch/v1/namespaces/howdah/jobs"

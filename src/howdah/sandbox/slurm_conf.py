@@ -168,7 +168,7 @@ TaskProlog={run}/task-prolog
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SchedulerType=sched/backfill
-SchedulerParameters=bf_interval=2,bf_hetjob_immediate,sched_interval=2
+SchedulerParameters=bf_interval=1,bf_hetjob_immediate,sched_interval=1,batch_sched_delay=0,sched_min_interval=0
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 ReturnToService=2
