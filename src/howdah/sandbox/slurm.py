@@ -112,6 +112,14 @@ class SlurmSandbox(DaemonSandbox["SlurmDaemons"]):
         if name == "slurmctld" or name in self.shape.node_names:
             daemons.wait_nodes()
 
+    def stop(self, name: str, signal: int = signals.SIGTERM) -> None:
+        """Stop one daemon; the controller when no job is completing, as far as a moment suffices. It would not hear
+        that the node is done with such a job, and drain the node a minute later."""
+        deadline = time.monotonic() + CANCEL_LIMIT_S
+        while name == "slurmctld" and self._loaded().has_completing_jobs() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        super().stop(name, signal)
+
     def lose_node(self, name: str) -> None:
         """KILL a node's slurmd with everything that runs on the node, as a power failure does."""
         daemons = self._loaded()
@@ -234,6 +242,12 @@ class SlurmDaemons(Daemons[DaemonRole, SlurmRecord]):
             return False
 
         self.wait(f"Slurm with {len(living)} nodes", counted)
+
+    def has_completing_jobs(self) -> bool:
+        """Return whether a node is not yet done with a job that has ended; False if the controller does not answer."""
+        with contextlib.suppress(EngineUnavailable, subprocess.TimeoutExpired):
+            return bool(self._run([_program("squeue"), "-ht", "CG", "-o", "%A"]).split())
+        return False
 
     def stop_all(self, progress: Notice = no_notice) -> None:
         """Cancel the jobs, whose processes would run on, and stop the nodes before the rest."""
