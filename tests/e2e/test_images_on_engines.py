@@ -118,11 +118,13 @@ def processes_of(job_id: str) -> list[int]:
 
 
 def executor_of(job_id: str) -> int:
-    """Return the executor of a job's only task, not the process that waits for the executor's end."""
+    """Return the executor of a job's only task, not the processes that wait for the executor's end."""
     (found,) = [
         pid
         for pid in processes_of(job_id)
-        if b"howdah.executor" in read(pid, "cmdline") and read(pid, f"task/{pid}/children")
+        if b"howdah.executor" in (line := read(pid, "cmdline"))
+        and b"python" in line.partition(b"\0")[0]  # not Slurm's command, which has the executor's beside it
+        and read(pid, f"task/{pid}/children")
     ]
     return found
 
