@@ -196,7 +196,7 @@ class OwnExecutor:
     """An interpreter in which the executor can run, too: it sees the modules that executors of the job have."""
 
     python: str
-    """How the interpreter was called."""
+    """The interpreter's path or name, as it was called."""
     run: Callable[[], int]
     """Runs the executor, and returns its exit status."""
 

@@ -16,6 +16,7 @@ from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
+from howdah.engines.slurm.commands import NODE_UP
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.localfiles.own_directories import state_directory
 from howdah.sandbox import addresses, install, process, slurm_conf
@@ -36,8 +37,6 @@ SQL = ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
 _SQL_DIRECTORIES = (Path("/usr/share/mysql"), Path("/usr/share/mariadb"))
 _KEPT = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
 CANCEL_LIMIT_S, TOOL_LIMIT_S = 15.0, 60.0
-NODE_UP = ("idle", "mix", "alloc", "comp", "plnd")
-"""States of a node that works, as sinfo shortens them: `plnd` is kept for a job that waits."""
 _MAX_SOCKET_PATH = 107  # of a unix socket, in bytes
 
 
@@ -237,8 +236,8 @@ class SlurmDaemons(Daemons[DaemonRole, SlurmRecord]):
 
         def counted() -> bool:
             with contextlib.suppress(EngineUnavailable, subprocess.TimeoutExpired):
-                rows = [line.split() for line in self._run([_program("sinfo"), "-hNo", "%N %t"]).splitlines()]
-                return {row[0] for row in rows if row[1] in NODE_UP} == living
+                rows = [line.split() for line in self._run([_program("sinfo"), "-hNo", "%N %T"]).splitlines()]
+                return {row[0] for row in rows if NODE_UP.match(row[1])} == living
             return False
 
         self.wait(f"Slurm with {len(living)} nodes", counted)

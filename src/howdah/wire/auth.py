@@ -18,6 +18,8 @@ TOLERANCE_S = 300.0
 SAME_S = 0.001
 MAX_NAME = 300
 """Characters of a principal's name whose key is remembered."""
+UNSIGNED_CHARS = 200
+"""Characters that are told of an answer that the master has not signed."""
 CLIENT = "client"
 HEADER = "Howdah-Signature"
 
@@ -187,3 +189,10 @@ def _response(status: int) -> str:
 
 def _digest(key: bytes, direction: str, principal: str, path: str, stamp: str, content: str) -> str:
     return hmac.digest(key, "\n".join((direction, principal, path, stamp, content)).encode(), "sha256").hex()
+
+
+def shorten_unsigned(text: str) -> str:
+    """Return the beginning of an answer that the master has not signed, on one line: what others say may be a page of a
+    proxy, or control a terminal."""
+    printable = "".join(char if char.isprintable() else " " for char in text[: 10 * UNSIGNED_CHARS])
+    return " ".join(printable.split())[:UNSIGNED_CHARS]

@@ -13,9 +13,6 @@ from typing import Any, Optional
 
 from howdah.wire import auth
 
-FOREIGN_CHARS = 200
-"""Characters that are told of an answer that the master has not signed."""
-
 
 class WireError(Exception):
     """A call to the master failed.
@@ -100,9 +97,6 @@ class MasterConnection:
 
 
 def refusal(what: str, status: int, reason: str, signed: bool) -> WireError:
-    """Return the error for an answer with another status than 200. What others than the master say may be a page of a
-    proxy, or control a terminal."""
-    if not signed:
-        printable = "".join(char if char.isprintable() else " " for char in reason[: 10 * FOREIGN_CHARS])
-        reason = " ".join(printable.split())[:FOREIGN_CHARS]
+    """Return the error for an answer with another status than 200."""
+    reason = reason if signed else auth.shorten_unsigned(reason)
     return WireError(f"{what}: {status} {reason}", status if signed else 0, reason)

@@ -19,8 +19,6 @@ from howdah.wire.clock import SignatureClock
 _RECEIVE_BYTES = 1 << 18
 _MAX_HEAD = 16 << 10
 _MAX_UNSIGNED_BODY = 4 << 10
-_FOREIGN = 200
-"""Characters that are told of an answer that the master has not signed."""
 
 
 class _Head(NamedTuple):
@@ -171,8 +169,7 @@ class Channel:
         signed = auth.verify_answer(self.key, head.signature, self._path, self._asked_at, body, head.status)
         if head.status != 200:
             reason = body.decode("utf-8", "replace").strip()[:500]
-            if not signed:  # what others say may be a page of a proxy, or control a terminal
-                reason = " ".join("".join(char if char.isprintable() else " " for char in reason).split())[:_FOREIGN]
+            reason = reason if signed else auth.shorten_unsigned(reason)
             self._fail(f"{head.status} {reason}", head.status if signed else 0)
         elif not signed:
             self._fail("the answer is not signed by this job's master")
