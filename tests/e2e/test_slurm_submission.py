@@ -1,4 +1,4 @@
-"""Tests submissions that Slurm refuses for a quota, or takes while its accounting is down."""
+"""Tests submissions that Slurm refuses for a quota, or takes while its accounting is down, and whose limits they have."""
 
 from __future__ import annotations
 
@@ -70,3 +70,10 @@ def test_jobs_run_while_the_accounting_is_down(slurm: SlurmSandbox, slurm_home: 
         assert (said.returncode, said.stderr.count("\n") <= 1) == (0, True), said
     finally:
         slurm.start("slurmdbd")
+
+
+def test_a_program_may_open_as_many_files_as_its_submitter(slurm: SlurmSandbox, slurm_home: Path) -> None:
+    line = f"ulimit -S -n 512; exec {HOWDAH} run --on slurm -- sh -c 'echo it may have $(ulimit -S -n)'"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done
+    assert "it may have 512" in done.stdout, done.stdout

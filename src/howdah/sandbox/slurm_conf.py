@@ -181,7 +181,7 @@ AccountingStorageEnforce=limits,qos
 AccountingStoreFlags=job_comment
 JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=task=5
-PropagateResourceLimits=NONE
+PropagateResourceLimits=NOFILE
 SlurmdParameters=config_overrides
 SlurmdTimeout={shape.expiry_s}
 KillWait=10

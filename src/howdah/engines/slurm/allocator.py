@@ -36,6 +36,7 @@ from howdah.engines.slurm.extra_jobs import ExtraJobs
 from howdah.engines.slurm.shapes import SlurmContainer, SlurmPlace, components, own_places, queue_options, shape_of
 from howdah.engines.slurm.step_end import ALLOCATION_ENDS, JOB_GONE, LOST, PREEMPTED, TIME_LIMIT, end_of_step, find_end
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
+from howdah.localfiles.open_files import raise_open_files_limit
 from howdah.spec import Container, Exit, JobSpec, Outcome, uris
 from howdah.spec.events import Allocated, AllocationLost, CancelRequested, ContainerEnded, Event, LossAnnounced
 from howdah.spec.message import message
@@ -105,6 +106,7 @@ class SlurmAllocator(PullAllocator):
         self._guard: KeptProcess | None = None
         self._is_leaving = False
         self._term_grace_s = self._slurm.kill_wait_s() - LEAVE_S
+        self._open_files = raise_open_files_limit()  # one for each step's process, one for its executor's connection
 
     @classmethod
     def extra_start_s(cls, job: JobSpec) -> float:
@@ -319,7 +321,9 @@ class SlurmAllocator(PullAllocator):
         # Not by `srun --async` of newer versions: the step's end would be known from the accounting alone.
         kept = self._slurm.environment.items()
         environment = {name: value for name, value in kept if not name.startswith(("SBATCH_", "HOWDAH_"))} | more
-        return await KeptProcess.run(["srun", *options, *command], environment, log)
+        # Slurm hands the limits of srun on to the step.
+        limited = ("/bin/sh", "-c", f'ulimit -S -n {self._open_files}; exec "$@"', "sh")
+        return await KeptProcess.run([*limited, "srun", *options, *command], environment, log)
 
     # A container's life
 
