@@ -26,3 +26,8 @@ from howdah.spec import JobSpec, Plan, Role, StagedFile, StagedJob
 def test_each_entry_is_shown_once(files: list[StagedFile], shown: str) -> None:
     job = StagedJob(JobSpec({"worker": Role("true")}), "file:///home", files=tuple(files))
     assert shown in list(plan_lines(Plan("ssh", job, {}), ""))
+
+
+def test_the_engine_says_when_the_job_would_start() -> None:
+    job = StagedJob(JobSpec({"worker": Role("true")}), "file:///home")
+    assert "start: about noon" in list(plan_lines(Plan("ssh", job, {"expected": "about noon"}), ""))

@@ -13,7 +13,7 @@ from fake_slurm import FakeSlurm
 from howdah.engines.slurm import commands
 from howdah.engines.slurm.batch_script import GUARD, batch_script
 from howdah.engines.slurm.commands import SlurmCommands, SlurmJob, tasks_per_node
-from howdah.engines.slurm.engine import SlurmEngine, explain_wait
+from howdah.engines.slurm.engine import SlurmEngine, explain_start, explain_wait
 from howdah.engines.slurm.shapes import components, shape_of
 from howdah.engines.slurm.step_end import end_of_step
 from howdah.errors import EngineRejected, EngineUnavailable
@@ -299,3 +299,13 @@ def test_why_a_job_waits_is_said_in_slurms_word_once_it_has_one() -> None:
         "Slurm has not looked at the job yet (partition main)",
         "Slurm: Resources (partition main)",
     ]
+
+
+@pytest.mark.parametrize("where", ["nodes n[1-2] in partition main", "n[1-2]"])
+def test_the_plan_says_when_slurm_would_start_a_job(where: str) -> None:
+    said = f"Job 2937012 to start at 2026-12-01T03:09:27 using 2 processors on {where}"
+    assert explain_start(said) == "Slurm would start it at 2026-12-01T03:09:27 on n[1-2], if it were submitted now"
+
+
+def test_what_else_slurm_says_of_the_start_is_shown_as_it_is() -> None:
+    assert explain_start("something else") == "something else"

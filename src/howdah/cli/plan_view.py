@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.terminal import columns
 from howdah.errors import HowdahError
 from howdah.spec import JobSpec, Plan, StagedFile, StagedInput, StagedJob, redaction, uris
@@ -39,6 +39,7 @@ def plan_lines(plan: Plan, conf_dir: str) -> Iterator[str]:
         (_("to upload"), list(_uploads(staged, conf_dir))),
         (_("options of {engine}", engine=plan.engine), _engine_options(plan)),
         (_("settings"), _changed_settings(staged)),
+        (_("start"), [translate_stored(plan.request["expected"])] if "expected" in plan.request else []),
     ):
         yield from _section(heading, lines)
     yield _("all of it: howdah plan --json")

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import getpass
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,6 +30,9 @@ _ENDS = {
     "DEADLINE": "Slurm ended it at its deadline",
     "BOOT_FAIL": "its nodes could not be booted",
 }
+_EXPECTED_START = re.compile(
+    r"Job \d+ to start at (?P<time>\S+) using .* on (?:nodes )?(?P<nodes>\S+)(?: in partition \S+)?"
+)
 _NEVER_BEGUN = ("DEADLINE", "BOOT_FAIL")
 """The ends that jobs may have before a node has begun them."""
 
@@ -68,7 +72,7 @@ class SlurmEngine(BatchJobEngine):
             asked = [word for word in options[0] if word.startswith(named)]
             raise EngineRejected(f"{error}{f' ({chr(32).join(asked)})' if asked else ''}") from None
         staged = dataclasses.replace(job, user=job.user or getpass.getuser(), home=self.home)
-        return Plan(self.name, staged, {"sbatch": options, "expected": expected})
+        return Plan(self.name, staged, {"sbatch": options, "expected": explain_start(expected)})
 
     def _options(self, job: JobSpec) -> list[list[str]]:
         """Return sbatch's options of each component; those of the job as a whole are in the first."""
@@ -130,6 +134,15 @@ class SlurmEngine(BatchJobEngine):
         numbers = self.batch_jobs_of(job_id)
         waiting = [each for each in self._slurm.jobs(*numbers) if each.state in WAITING] if numbers else []
         return [PendingReason("said", {"text": explain_wait(each)}) for each in waiting]
+
+
+def explain_start(said: str) -> str:
+    """Return what `sbatch --test-only` says of a job's start as a sentence; anything else as Slurm says it."""
+    found = _EXPECTED_START.fullmatch(said)
+    if found is None:
+        return said
+    template = "Slurm would start it at {time} on {nodes}, if it were submitted now"
+    return message(template, **found.groupdict())
 
 
 def explain_wait(job: SlurmJob) -> str:
