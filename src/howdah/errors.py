@@ -80,7 +80,7 @@ class Mistake:
         return f"{self.place or self.origin or ''}: {self.problem}{hint}{origin}"
 
     def with_origin(self, origins: Mapping[str, str]) -> Mistake:
-        """Return the mistake with what the user typed for its place, or for what that lies in."""
+        """Return the mistake with the user's own words for its place, or for the place that contains it."""
         place = self.place
         while place and place not in origins:
             place = place.rpartition(".")[0]
@@ -137,7 +137,7 @@ class InvalidRequest(RequestRefused):
 
 
 class NotPermitted(RequestRefused):
-    """Whoever asks may not do this."""
+    """The caller is not permitted to do this."""
 
 
 class NotFound(RequestRefused):
@@ -157,7 +157,7 @@ class JobEnded(Conflict):
 
 
 class NoLongerThere(RequestRefused):
-    """What the request names existed once, and is gone."""
+    """The thing that the request names existed once, and is gone."""
 
 
 class LimitExceeded(RequestRefused):

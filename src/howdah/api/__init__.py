@@ -1,1 +1,1 @@
-"""What a browser gets: a page that renders `fold(events)`, live from the master."""
+"""The server of the page: an answer renders `fold(events)`, live from the master."""

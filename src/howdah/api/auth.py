@@ -19,8 +19,8 @@ MAX_BODY = 64 << 10
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 COOKIE_LIFETIME_S = 90 * 86400
 _OWN_PAGES = ("", "same-origin", "none")
-"""Values of `Sec-Fetch-Site` for requests from the page itself and for typed addresses; "" in browsers that do not send
-it."""
+"""Values of `Sec-Fetch-Site` for requests from the page itself and for typed addresses; "" is that of browsers that do
+not send it."""
 
 
 class Access:

@@ -10,7 +10,8 @@ from howdah.spec.view import JobView
 
 
 def describe(view: JobView) -> dict[str, Any]:
-    """Return the job as JSON, without what looks like a secret in its spec: what a script prints may be kept."""
+    """Return the job as JSON, without texts in its spec that look like secrets, because the output of a script may be
+    kept."""
     return {
         "id": view.id,
         "name": view.job.name if view.job else "",

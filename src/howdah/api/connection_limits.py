@@ -1,9 +1,9 @@
-"""Limits of what callers may use of a server before they have proved who they are.
+"""Limits the resources that callers may use before they have proved who they are.
 
 A *stranger* is a connection on which no request has come yet whose head proves who sends it. Any host may open a
 connection, so strangers are few, use little, and do not stay (`ConnectionLimits`). When there are too many, a new
-connection replaces the oldest stranger of the address that has most. So a caller that proves at once who it is, as
-executors do, always gets through, even from the address of an attacker.
+connection replaces the oldest stranger of the address with the most strangers. So a caller that proves at once who it
+is, as executors do, always gets through, even from the address of an attacker.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Closable(Protocol):
 
 @dataclass(frozen=True)
 class Limits:
-    """The numbers of connections, and the seconds that they may take."""
+    """The limits of connections, in numbers and in seconds."""
 
     strangers: int = 512
     """The most strangers; never more than a quarter of the descriptors that this process may open."""
@@ -132,7 +132,7 @@ class ConnectionLimits:
         self._report_refusals()
 
     def sweep(self, now: float) -> None:
-        """Close strangers that are overdue, and those that one address has too many of; `now` is loop time."""
+        """Close strangers that are overdue, and the surplus of strangers from one address; `now` is loop time."""
         limits = self.limits
         for crowd in list(self._strangers.values()):
             excess = len(crowd) - limits.per_peer

@@ -48,7 +48,7 @@ def status_of(error: RequestRefused) -> int:
 
 
 def error_for_status(status: int, text: str, place: str = "") -> RequestRefused:
-    """Return the error that an answer with this HTTP status, from 401 to 499, stands for."""
+    """Return the error for an answer with this HTTP status, which is from 401 to 499."""
     if status == 404 and place == "job":
         return JobNotFound(text, place)
     return next((cls for cls, known in _STATUSES.items() if known == status), RequestRefused)(text, place)

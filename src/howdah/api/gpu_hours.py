@@ -11,7 +11,7 @@ from howdah.spec.view import JobView
 def gpu_hours(view: JobView, now: float) -> float:
     """Return the GPU hours that the job's containers have held up to its end, or up to `now` in epoch seconds.
 
-    A view keeps the latest attempts of a task (`MAX_ATTEMPTS`), so earlier ones of a task with more are not counted.
+    A view keeps only the latest attempts of a task (`MAX_ATTEMPTS`); earlier ones are not counted.
     """
     if view.job is None:
         return 0.0
@@ -24,8 +24,8 @@ def gpu_hours(view: JobView, now: float) -> float:
 
 
 def _held_s(attempts: Sequence[AttemptView], until: float) -> float:
-    """Return the seconds for which the containers of these attempts were held: several attempts may share one, and only
-    the last attempt may go on `until` now."""
+    """Return the seconds for which the containers of these attempts were held. Several attempts may share one
+    container, and only the last attempt may still be running at `until`."""
     spans: dict[int, tuple[float, float]] = {}
     for attempt in attempts:
         begin = attempt.launched or attempt.running

@@ -20,9 +20,9 @@ class JobRow(TypedDict):
     page of a running job, "" for others; `cause` is one word for why the job did not succeed. GPU hours, hours of
     virtual cores (`cpu_hours`) and GiB-hours of memory are those of ended attempts, wasted GPU hours those of attempts
     whose work was lost. `metrics` and `params` (hyperparameters) hold those that `columns` names. `tags` are those of
-    the job file, or those that people gave the job afterwards, as its `note`; lists leave an `archived` job that has
-    ended out unless they are asked for it. `cost` is that of ended attempts, in the server's currency; null if it has
-    no prices."""
+    the job file, or those that people gave the job afterwards, like its `note`. Lists do not show an `archived` job
+    that has ended, unless the request asks for archived jobs. `cost` is that of ended attempts, in the server's
+    currency; null if it has no prices."""
 
     id: str
     name: str
@@ -54,8 +54,8 @@ class JobRow(TypedDict):
 
 
 class JobAnnotation(TypedDict):
-    """What people have added to a job; `tags` is null if they are those of its job file. `changed` is when it was
-    changed last, `by` whom."""
+    """The annotation that people have added to a job. `tags` is null if the job has those of its job file. `changed` is
+    the time of the last change, `by` the user who made it."""
 
     note: str
     tags: list[str] | None
@@ -83,8 +83,8 @@ class Jobs(TypedDict):
 
 
 class UserRow(TypedDict):
-    """What the jobs of one user used, or of another group: a queue, a tag, a day; `user` is "" then. `cpu_hours` are
-    hours of virtual cores; `by_cause` are the wasted GPU hours by cause."""
+    """The resources that the jobs of one user used, or those of another group: a queue, a tag, a day; `user` is ""
+    then. `cpu_hours` are hours of virtual cores; `by_cause` are the wasted GPU hours by cause."""
 
     user: str
     group: str
@@ -119,8 +119,8 @@ class Difference(TypedDict):
 
 
 class Compare(TypedDict):
-    """Several jobs: their rows, where their specs differ, and where what was recorded at submission differs; with
-    `equal` also where they do not."""
+    """A comparison of several jobs: their rows, the differences of their specs, and the differences of what was
+    recorded at submission; with `equal` also the places at which they agree."""
 
     jobs: list[JobRow]
     spec: list[Difference]

@@ -64,9 +64,9 @@ class Response:
     pieces: Pieces | None = None
     """The pieces that are sent as fast as the caller reads."""
     digest: str = ""
-    """The SHA-256 of `body` in hexadecimal, if it is known; whoever signs the answer needs it."""
+    """The SHA-256 of `body` in hexadecimal, if it is known; the code that signs the answer needs it."""
     upgrade: Callable[[asyncio.Transport], asyncio.Protocol] | None = None
-    """With status 101: makes the protocol that has the connection from then on."""
+    """With status 101, makes the protocol that takes over the connection."""
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -345,7 +345,7 @@ class _Connection(asyncio.Protocol):
         self._resume()
 
     def _hand_over(self, response: Response, upgrade: Callable[[asyncio.Transport], asyncio.Protocol]) -> None:
-        """Give the connection to another protocol, with what has been received after the request."""
+        """Give the connection to another protocol, together with the bytes received after the request."""
         transport, rest, closed = self._transport, bytes(self._buffer), self._transport.is_closing()
         self._shared.open.discard(self)
         self._shared.limits.remove(self)
@@ -374,7 +374,7 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
 
     async def _send_pieces(self, response: Response, pieces: Pieces, close: bool, head_only: bool) -> None:
-        """Send in chunks (RFC 9112, 7.1), so that a caller who gets a part knows that it is one."""
+        """Send in chunks (RFC 9112, 7.1), so that a caller who gets only a part can tell that it is not complete."""
         try:
             self._transport.write(_head(response, close, None))
             if not head_only:

@@ -1,8 +1,9 @@
-"""The note, the tags and the archive mark that people give a job, each job's in a small file of the home it is in.
+"""The note, the tags and the archive mark that people give a job. Each job's are in a small file in the home of the
+job.
 
-The rule: the owner of a job's home may annotate the job, and nobody else (docs/adr/0024). The files are read by
-servers with more rights than their writers have, so a reader believes nothing in them, and of a home on a shared
-file system reads only files of the home's owner.
+The rule: the owner of a job's home may annotate the job, and nobody else (docs/adr/0024). The files are read by servers
+that have more rights than the writers, so a reader trusts nothing in them, and on a shared file system it reads only
+files of the home's owner.
 """
 
 from __future__ import annotations
@@ -28,25 +29,26 @@ DIRECTORY, SUFFIX = "annotations", ".json"
 MAX_NOTE, MAX_TAG, MAX_TAGS = 2000, 100, 20
 """The most characters of a note and of a tag, and the most tags that people may give a job."""
 MAX_KEPT_TAGS = 200
-"""The most tags of a job whose job file has more than people may give."""
+"""The most tags of a job whose job file has more tags than people may give."""
 MAX_BYTES = 512 << 10
-"""The largest file that is read. The longest note and the most tags have half as many, if all is `\\ud83d\\ude00`."""
+"""The largest file that is read. The longest note and the most tags take half of that, even if every character is
+`\\ud83d\\ude00`."""
 VERSION = 1
 FIELDS = ("note", "tags", "archived")
 _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that a terminal or a browser would act on: a note has lines and tabs, and nothing else of the kind."""
+"""Characters that a terminal or a browser would act on. A note may contain line ends and tabs, but none of these."""
 _SPACES = re.compile(r"[\t\n]")
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """What people have added to a job."""
+    """The annotation that people have added to a job."""
 
     note: str = ""
-    """What people say of the job, as plain text; "" if nothing."""
+    """The note about the job, as plain text; "" for none."""
     tags: tuple[str, ...] | None = None
-    """The tags of the job in place of those of its job file; None: those stay."""
+    """The tags of the job in place of those of its job file; None keeps those."""
     archived: bool = False
     """The job is left out of lists unless they are asked for it."""
     changed: float = 0.0
@@ -71,15 +73,15 @@ def annotation_uri(home: str, job_id: str) -> str:
 
 
 def job_of_file(uri: str) -> str:
-    """Return the job whose annotation a file is; "" if it is none."""
+    """Return the id of the job whose annotation this file is; "" if it is no annotation."""
     name = uris.name(uri)
     job_id = name.removesuffix(SUFFIX)
     return job_id if name.endswith(SUFFIX) and _JOB_ID.fullmatch(job_id) else ""
 
 
 def as_home_owner(files: FileSystem, home: str, owner: str) -> FileSystem:
-    """Return `files`, of which only those are read that the owner of `home` owns, if `home` is on a file system with
-    links: a link to a file that its owner may not read shows nothing."""
+    """Return `files` restricted to the files of the owner of `home`, if `home` is on a file system with links: then a
+    link to a file that its owner may not read shows nothing."""
     return FilesOfOwner(files, owner) if uris.split(home)[0] == "file" else files
 
 
@@ -93,7 +95,7 @@ def read(files: FileSystem, home: str, job_id: str) -> Annotation:
 
 
 def parse(stored: Mapping[str, Any]) -> Annotation:
-    """Return the annotation in a file's JSON; what is wrong in it counts as not there."""
+    """Return the annotation in a file's JSON; wrong values count as missing."""
     note, tags, changed = stored.get("note"), stored.get("tags"), stored.get("changed")
     moment = 0.0
     if isinstance(changed, (int, float)) and not isinstance(changed, bool):
@@ -109,8 +111,8 @@ def parse(stored: Mapping[str, Any]) -> Annotation:
 
 
 def check_changes(changes: Mapping[str, Any], present_tags: int = 0) -> dict[str, Any]:
-    """Return those of the changes that are fields of an annotation, in the form that is stored. Fields that are not
-    there, or null, stay as they are. A job that has more tags (`present_tags`) than people may give may keep as many.
+    """Return the changes that are fields of an annotation, in their stored form. Fields that are missing or null stay
+    unchanged. A job that has more tags (`present_tags`) than people may give may keep that number.
 
     Raises:
         InvalidRequest: a field has a value that is not allowed.
@@ -146,9 +148,9 @@ def change(
     present_tags: int = 0,
     edit_tags: EditTags | None = None,
 ) -> Annotation:
-    """Change fields of a job's annotation, which appears by one rename, and return the annotation. `conf_dir` is the
-    Hadoop configuration by which `files` are read, `present_tags` the number of the job's tags with those of its file.
-    On this machine's file systems no change of another process gets lost meanwhile.
+    """Change fields of a job's annotation, publish it by one rename, and return it. The configuration in `conf_dir` is
+    the one by which `files` are read; `present_tags` is the number of the job's tags including those of its file. On
+    this machine's file systems no change of another process gets lost meanwhile.
 
     Raises:
         InvalidRequest: a field has a value that is not allowed. NotFound: there is no job of this id in the home.
@@ -185,10 +187,10 @@ def _changing(uri: str) -> Iterator[None]:
 
 
 def _is_own(home: str, owner: str, conf_dir: str) -> bool:
-    """Return whether this user is the owner of the home, or it is on a file system without owners.
+    """Return whether this user owns the home, or it is on a file system without owners.
 
-    A process with more rights than the owner of a directory must not write where the owner's links lead, and what an
-    administrator makes on HDFS would belong to the administrator: the owner could not change it.
+    A process with more rights than the owner of a directory must not write through the owner's links, and a file that
+    an administrator makes on HDFS would belong to the administrator: the owner could not change it.
     """
     if uris.split(home)[0] == "file":
         return owner == str(os.getuid())

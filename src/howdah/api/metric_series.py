@@ -307,7 +307,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 
 
 def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a file that comes in pieces, without a last line that has no end yet, and without lines that
+    """Yield the lines of a file that comes in pieces. A last line without a line end is left out, and so are lines that
     are too long."""
     rest = b""
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""The OpenAPI document of all calls, made from the table by which calls are answered, so that it is complete."""
+"""The OpenAPI document of all calls, made from the table that the router uses, so that it is complete."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def event_file_service(conf_dir: str, idle_s: float = 0.0) -> EventFileService:
 
 class RecordedJob:
     """A `JobSource` of a job that is read from its directory. `archive` returns the archive of the job's logs, and
-    raises RequestRefused when there is none. Of what the job's log names, files of `owner` alone are read; "": all.
-    `annotate`, if given, changes the job's annotation."""
+    raises RequestRefused when there is none. Of the files that the job's log names, only those of `owner` are read; ""
+    reads all. `annotate`, if given, changes the job's annotation."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class RecordedJob:
 
 
 class _LocalAccess(Access):
-    """Lets every caller view, and none act: a caller of this process's code can read the files anyway."""
+    """Lets every caller view, and none act: a caller within this process can read the files anyway."""
 
     def may_view(self, request: Request) -> bool:
         return True
@@ -129,7 +129,7 @@ class RecordedSource:
 
 class EndedJobSource(RecordedSource):
     """Answers calls about one ended job within this process: an async context manager. `log` has been read; `archive`
-    has the logs of the job's tasks; `owner` is as of `RecordedJob`."""
+    has the logs of the job's tasks; `owner` is the same as in `RecordedJob`."""
 
     version = 0
 

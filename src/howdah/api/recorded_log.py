@@ -1,7 +1,8 @@
 """The view and the events of one job, read from its event log as far as the log is written.
 
-The rule: the events in memory are bounded by bytes of log, and a log of any size is read in pieces. Of a task's usage
-samples between two other events only the last is folded, because the view shows the present usage, not its history.
+The rule: the events in memory are bounded by bytes of log, and a log of any size is read in pieces. Of the usage
+samples of a task between two other events only the last is folded, because the view shows the present usage, not its
+history.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ MAX_BYTES = 64 << 20
 LAST_BYTES = 1 << 20
 """Bytes that are read of the end of a log whose middle is left out."""
 LEFT_OUT = Noted(0.0, "the log is too large to be shown whole: what is between is left out")
-"""Stands for the events that are left out."""
+"""The event that stands in place of the events that are left out."""
 SAMPLES = _USED, _MEASURED = b'{"kind":"Used"', b'{"kind":"Measured"'
-"""How the lines of samples and of points of metrics begin, which are most lines of a large log."""
+"""The beginnings of the lines of samples and of points of metrics; most lines of a large log are of these kinds."""
 _TASK = re.compile(rb'"task":\{[^}]{0,300}\}')
 
 
@@ -42,7 +43,7 @@ class LineReader:
     """Cuts a file that grows into whole lines, in memory that does not grow with the length of a line."""
 
     offset: int = 0
-    """Where the first line begins that has not been returned."""
+    """The offset of the first line that has not been returned."""
     skipping: bool = False
     """True in the middle of a line that is longer than MAX_LINE, and is skipped."""
     skipped: int = 0
@@ -79,7 +80,7 @@ class LogReplaced(Exception):
 
 @dataclass(frozen=True)
 class NewLines:
-    """The lines that a log got since it was read last."""
+    """The lines that were added to a log since the last reading."""
 
     lines: list[list[bytes]]
     reader: LineReader
@@ -96,7 +97,7 @@ class RecordedLog:
     def __init__(self, job_id: str, directory: str, files: FileSystem) -> None:
         self.id, self.directory, self.view = job_id, directory, JobView(id=job_id)
         self.lines: list[bytes] = []
-        """All events that have been read but samples, one line each."""
+        """All events that have been read, except samples, one line each."""
         self.version, self.bytes = 1, 0
         self.checked_at = float("-inf")
         self.owner: str | None = None
@@ -104,7 +105,7 @@ class RecordedLog:
         self._ended = False
 
     def read(self) -> NewLines | None:
-        """Return what is new in the log, None when nothing is. The view is not changed here, so that a log whose
+        """Return the new lines of the log, None if there are none. The view is not changed here, so that a log whose
         reading fails is read again from the same place.
 
         Raises:

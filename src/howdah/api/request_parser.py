@@ -22,7 +22,7 @@ MAX_CACHED_TARGET = 256
 _FIRST = re.compile(rb"([A-Z]{1,16}) ([!-~]{1,16384}) HTTP/1\.([01])")
 _HEADERS = re.compile(rb"(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*)*")
 _ONCE = frozenset(("host", "content-length", "howdah-signature", "howdah-token", "origin"))
-"""Headers that may come once only: two would leave open which one counts."""
+"""Headers that may come only once: with two of them it would be open which one counts."""
 
 
 @dataclass(frozen=True)

@@ -179,12 +179,12 @@ def _json_object(body: bytes) -> dict[str, Any]:
 
 
 def respond(value: Any, request: Request) -> Response:
-    """Return `value` as a JSON response, compressed where that is worth it."""
+    """Return `value` as a JSON response, compressed if that is worth it."""
     return compress_response(Response(200, compact_json(value), headers=ANSWER_HEADERS), request)
 
 
 def compress_response(response: Response, request: Request) -> Response:
-    """Return the same response, compressed where that is worth it."""
+    """Return the same response, compressed if that is worth it."""
     if len(response.body) < MIN_COMPRESSED_BYTES or not _accepts_gzip(request):
         return response
     headers = {**response.headers, "Content-Encoding": "gzip"}

@@ -1,5 +1,5 @@
-"""The table of all calls of the API: the router finds the handler of a request in the table, and `openapi.json` is made
-from the table.
+"""The table of all calls of the API: the router looks up the handler of a request in it, and `openapi.json` is made
+from it.
 
 A handler, `async (ApiRequest) -> JSON value | Response`, is named `module:function` below `howdah.api.handlers`, and
 imported at its first call.
@@ -77,7 +77,7 @@ class ApiRequest:
     http: Request
     """The HTTP request."""
     source: Source
-    """Where the answer's data come from."""
+    """The source of the answer's data."""
     job_or_none: JobSource | None
     """The job that the path names; None when the path names none."""
     path_params: dict[str, str]

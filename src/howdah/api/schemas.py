@@ -1,7 +1,7 @@
-"""Shapes of the API's answers: what handlers return, what `openapi.json` describes, and what the page's types are made
-from.
+"""Shapes of the API's answers. Handlers return them, `openapi.json` describes them, and the page's types are made from
+them.
 
-Times are epoch seconds, 0 for what has not happened; the unit of a size is in its name.
+Times are epoch seconds, 0 for events that have not happened; the unit of a size is in its name.
 """
 
 from __future__ import annotations
@@ -200,8 +200,9 @@ class Captured(TypedDict):
 
 
 class Hint(TypedDict):
-    """What could be better; `task` or `role` says where, the other is empty. `text` is `template` with its `values` in
-    place of their names in braces, for who says it in another language."""
+    """A suggestion for an improvement; `task` or `role` says where, and the other is empty. `text` is `template` with
+    its `values` in place of their names in braces; a client that shows another language uses `template` and
+    `values`."""
 
     task: str
     role: str

@@ -1,4 +1,4 @@
-"""Pure functions that turn a job's view into JSON: the same for a running job and for one of long ago."""
+"""Pure functions that turn a job's view into JSON; they are the same for a running job and for an ended one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _NOTES = ("note", "restarted", "takeover")
 MAX_TRACKER_RUNS = 100
-"""The most tracked runs that a job's answer has: a page that is open asks for it every two seconds."""
+"""The most tracked runs in a job's answer, because an open page requests it every two seconds."""
 
 
 def job(view: JobView, can: Mapping[str, bool], now: float, tensorboard_url: str = "") -> schemas.Job:
@@ -115,7 +115,7 @@ def masked_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def event_sentence(record: Mapping[str, Any]) -> str:
-    """Return a sentence about an event of the log; "" for a sample of usage or metrics, and for one that cannot be
+    """Return a sentence about an event of the log; "" for a sample of usage or metrics, and for an event that cannot be
     read."""
     event = read_record(record)
     return detailed_sentence(event) if event is not None else ""
@@ -145,8 +145,8 @@ def failure(view: JobView) -> schemas.Failure | None:
 
 
 def _failed_try(task: TaskView, exit: Exit | None) -> AttemptView | None:
-    """Return the latest try that ended so: after it another one may have begun. If none is known to have ended so, the
-    latest try."""
+    """Return the latest try that ended with this exit, because another try may have begun after it. If no such try is
+    known, return the latest try."""
     ended = (attempt for attempt in reversed(task.attempts) if exit is not None and attempt.exit == exit)
     return next(ended, task.attempts[-1] if task.attempts else None)
 
@@ -158,7 +158,8 @@ def _log_end(task: TaskView, attempt: AttemptView) -> int | None:
 
 
 def _exception(exit: Exit) -> str:
-    """Return the exception that the end's sentence names; logs of earlier versions have it in its last lines alone."""
+    """Return the exception that the sentence about the end names; logs of earlier versions have it only in its last
+    lines."""
     return exit.exception or (exception_line(exit.lines, exit.code) if exit.cause == "exit" else "")
 
 
@@ -282,7 +283,7 @@ def _task(task: TaskView, rank: int | None) -> schemas.Task:
 
 
 def try_state(task: TaskView, attempt: AttemptView) -> State:
-    """Return a try's state: of the latest try that of its task."""
+    """Return the state of a try; the latest try has the state of its task."""
     if attempt is task.attempts[-1]:
         return task.state
     if attempt.exit is None or attempt.stopped:

@@ -15,7 +15,7 @@ from pathlib import Path
 from howdah.api.http_server import Request, Response
 
 DIRECTORY_VARIABLE = "HOWDAH_PAGE"
-"""Names the directory of the files if it does not lie beside this module: in a cluster only the master has it."""
+"""Names the directory of the files if it is not beside this module: in a cluster only the master has it."""
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; media-src 'self'; font-src 'self'; connect-src 'self'; frame-src 'self'; "

@@ -74,8 +74,8 @@ def _mark(mark: JobMark) -> schemas.TimelineMoment:
 
 
 def _first_failure(view: JobView) -> schemas.MarkedFailure | None:
-    """Return the failure for which something was started again first, or which ended the job. A lost container explains
-    the failures of others, though they may have been seen earlier."""
+    """Return the first failure after which something was started again, or which ended the job. A lost container
+    explains the failures of others, even if these were seen earlier."""
     failures, restarted = list[JobMark](), False
     for mark in view.marks:
         if mark.kind in ("failed", "lost"):

@@ -31,7 +31,7 @@ def trace(view: JobView, of: str) -> schemas.TraceResult | None:
 
 def describe(view: JobView, task: str, attempt: int, found: AttemptView | None = None) -> schemas.TraceResult:
     """Return the answer about an attempt of a task of the job, or about the job alone if `task` is "". `found` is the
-    try that is meant, None for the latest of the attempt."""
+    try in question, None for the latest try of the attempt."""
     id_ = TaskId.parse(task) if task else None
     known = view.tasks.get(id_) if id_ else None
     if found is None and known is not None:
@@ -72,6 +72,6 @@ def _matches_place(task: TaskView, of: str) -> bool:
 
 
 def _is_process(attempt: AttemptView, of: str) -> bool:
-    """Return whether `of` is the program of this try, by `host:pid`."""
+    """Return whether `of`, as `host:pid`, is the program of this try."""
     process, hosts = PROCESS.fullmatch(of), {attempt.host, attempt.node, attempt.node.partition(":")[0]} - {""}
     return process is not None and process["host"] in hosts and 0 < attempt.pid == int(process["pid"])

@@ -1,7 +1,7 @@
 """Locks a directory of checkpoints for one job, because two jobs would overwrite each other's checkpoints.
 
-A file in the directory names the job from its submission to its end. This module does not know whether a job whose
-master was killed still runs: `howdah.client.checkpoint_lock` asks the job's engine before the next job is submitted.
+A file in the directory names the job from its submission to its end. This module cannot know whether a job whose master
+was killed still runs: `howdah.client.checkpoint_lock` asks the job's engine before the next job is submitted.
 """
 
 from __future__ import annotations

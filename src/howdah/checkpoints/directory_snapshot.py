@@ -1,8 +1,8 @@
-"""Copies a directory while programs write to it, so that the copy is what the directory was at one moment.
+"""Copies a directory while programs write to it, so that the copy shows the directory at one moment.
 
 The rule: files are copied, then all files are listed again, until no file has changed between its copying and the last
-listing. All copies together are then what the directory was at that listing. A file that changes all the time is left
-out, or copied as it was at some moment, and named; logs, which only grow, are copied up to their end at that moment.
+listing. Then all copies together show the directory at that listing. A file that changes all the time is left out, or
+copied at some moment, and named. Logs, which only grow, are copied up to their end at that moment.
 """
 
 # ruff: noqa: PTH115, PTH116, PTH118, PTH123, PTH208 - many small calls while a program runs
@@ -26,19 +26,21 @@ from howdah.storage.output_files import OutputFiles
 QUIET_S = 1.0
 """Seconds without a change after which a file that no process has open for writing counts as finished."""
 OPEN_QUIET_S = 30.0
-"""The same for a file that a process has open."""
+"""The same time for a file that a process has open for writing."""
 FLAWED_S = 10.0
-"""The same for a file that its format says is cut, but that no process has open: its writer may be dead."""
+"""The same time for a file that is cut according to its format, but that no process has open: its writer may be
+dead."""
 CLOSED_S = 3.0
 """Longest wait for a file that changes all the time, but that no process has open at the moment."""
 SETTLE_S = 30.0
 """Longest wait for files that are being written."""
 LOOK_S = 0.25
-"""Seconds between two looks at files that are being written."""
+"""Seconds between two checks of files that are being written."""
 ROUNDS = 5
-"""How often files that change while others are copied are copied again, so that all are of one moment."""
+"""The most rounds in which files that changed while others were copied are copied again, so that all copies are of one
+moment."""
 THREADS = 4
-"""Files that are copied at once."""
+"""The number of files that are copied at once."""
 
 _NOT_READABLE = (FileNotFoundError, ProcessLookupError, PermissionError)
 # Hidden files, and files with a temporary name: of editors, TensorFlow's savers, Orbax, Hugging Face. Torch's sharded
@@ -63,12 +65,12 @@ class Stamp:
 
 @dataclass
 class DirectorySnapshot:
-    """What a copy of a directory holds."""
+    """The content of a copy of a directory."""
 
     files: dict[str, Stamp] = field(default_factory=dict)
     """The files in the copy, by their path below the directory."""
     skipped: list[str] = field(default_factory=list)
-    """A sentence for each file that is not in the copy, or not as it is now."""
+    """A sentence for each file that is not in the copy, or not in its present state."""
 
 
 Put = Callable[[BinaryIO, str, int], object]
@@ -84,7 +86,7 @@ def copy_directory(
     settle_s: float = SETTLE_S,
     root: str = "",
 ) -> DirectorySnapshot:
-    """Copy the files in `directory` and below, or the one file that it is, by `put`; `drop(name)` removes copies of
+    """Copy the files in `directory` and below by `put`, or the one file that it is; `drop(name)` removes copies of
     files that vanish or change.
 
     Files of `known` that still have the same stamp are part of the snapshot without being copied. Links are followed
@@ -103,11 +105,11 @@ def list_files(
     left_out: list[str] | None = None,
     empty: list[str] | None = None,
 ) -> dict[str, Stamp]:
-    """Return the files in `directory` and below, by their path from there; none whose name is `ignored` (by default: is
-    temporary).
+    """Return the files in `directory` and below, by their path from there, without those whose name is `ignored` (by
+    default: is temporary).
 
-    Links are followed within the directory and `root`; `left_out` gets a sentence for each that leads elsewhere,
-    and `empty` the directories that hold nothing.
+    Links are followed within the directory and `root`. `left_out` gets a sentence for each link that leads elsewhere,
+    and `empty` gets the empty directories.
 
     Raises:
         OSError: a file or directory is not readable, so the files are not known.
@@ -153,8 +155,8 @@ def _stamp(status: os.stat_result) -> Stamp:
 def find_settled_files(
     directory: str, settle_s: float, root: str = "", ignored: Callable[[str], bool] | None = None
 ) -> tuple[dict[str, Stamp], list[str]]:
-    """Return the files that no process is writing and that have no known defect, and sentences about the others; none
-    whose name is `ignored` (by default: is temporary).
+    """Return the files that no process is writing and that have no known defect, and sentences about the others. Files
+    whose name is `ignored` (by default: is temporary) are left out.
 
     The call waits up to `settle_s` for files that are being written. Links are followed within `root`, the working
     directory.
@@ -178,11 +180,11 @@ class _Copier:
         self.names = OutputFiles(directory, root, is_temporary)
         self.directory, self.put, self.drop, self.kept = self.names.directory, put, drop, kept
         self.logs: set[str] = set()
-        """Files that are taken for logs, because they grow all the time."""
+        """Files that are treated as logs, because they grow all the time."""
         self.copied: set[str] = set()
         """Files that this object has copied."""
         self.closed_until = 0.0
-        """Until when to wait for files that change, but that no process has open."""
+        """The time until which to wait for files that change, but that no process has open."""
 
     def copy_until_settled(self, settle_s: float) -> DirectorySnapshot:
         self.closed_until = time.monotonic() + min(CLOSED_S, settle_s)
@@ -253,7 +255,7 @@ class _Copier:
         return whole, [*(f"{name}: {reason}" for name, reason in reasons.items()), *self.names.problems()]
 
     def _files_being_written(self, seen: Mapping[str, Stamp]) -> Iterator[tuple[str, str]]:
-        """Yield each file that is still being written, and a sentence about the reason to think so."""
+        """Yield each file that is still being written, and a sentence with the reason for that assumption."""
         open_files: set[str] | None = None
         now = time.time()
         for name, stamp in seen.items():
@@ -288,7 +290,7 @@ class _Copier:
         return self._result([*skipped, *late, *lost])
 
     def _result(self, skipped: list[str]) -> DirectorySnapshot:
-        """Remove files that are useless without others that are missing, and return what was copied."""
+        """Remove files that are useless without other, missing files, and return the content of the copy."""
         orphans = dict(file_validation.find_orphans(self.kept))
         self._forget(orphans)
         for name in self.copied - self.kept.keys():  # the file changed or vanished while it was copied
@@ -307,8 +309,8 @@ def is_log(name: str) -> bool:
 
 
 def has_grown(name: str, before: Stamp, now: Stamp | None, is_restless: bool) -> bool:
-    """Return whether a file has only become longer: its beginning is what it was. So it is with logs, and with tables
-    that change all the time."""
+    """Return whether a file has only become longer, with its old content as its beginning. This is true of logs, and of
+    tables that change all the time."""
     is_grown = now is not None and now.size >= before.size
     return is_grown and (is_log(name) or (is_restless and bool(_TABLE.fullmatch(name))))
 

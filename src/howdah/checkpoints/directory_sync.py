@@ -50,10 +50,10 @@ from howdah.wire.helper_main import ProgressLines, one_line, run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
 UNFINISHED = ".howdah-unfinished"
-"""It is in a copy of such a directory while files are copied there, and stays if that breaks off."""
+"""The mark in a copy of such a directory while files are copied there; it stays if the copying breaks off."""
 ROUNDS = 5
 MAX_LEFT_OUT = 10
-"""Most lines about what is not fetched; a last one counts the others."""
+"""The most lines about files that are not fetched; a last line counts the others."""
 TOO_FAST = "a checkpoint that is written in place of the last one changes faster than it can be copied"
 NOT_WHOLE = "belongs to a checkpoint that is not whole, so the earlier one stays"
 _SMALL = 1 << 20
@@ -67,8 +67,8 @@ class _ChangedMeanwhile(Exception):
 class DirectorySync:
     """Copies files between local directory `path` and `uri`; `root` is the working directory.
 
-    Without `replace` it leaves files of `uri` alone that other tasks have written. With the rule WHOLE it copies all
-    files, hidden ones too, as they are at some moment, and empty directories, without which a git repository is none.
+    Without `replace`, files of `uri` that other tasks have written stay unchanged. With the rule WHOLE all files are
+    copied as of some moment, with hidden files and empty directories, which a git repository needs.
     """
 
     def __init__(self, path: str, uri: str, replace: bool = True, root: str = "", rule: str = "") -> None:
@@ -77,31 +77,31 @@ class DirectorySync:
         self._is_ignored = is_own_file if rule == WHOLE else names_left_out(rule)
         self.files = self.bytes = self._moved = 0
         self.is_alone = replace
-        """No other task stores anything there, so this one has all files of each checkpoint."""
+        """No other task stores anything there, so this task has all files of each checkpoint."""
         self.report: Callable[[int, int], object] = lambda *_: None
         """A function that is called with the files stored and the bytes moved so far."""
         self.skipped: list[str] = []
         self.told: list[Sentence] = []
-        """A sentence for each thing at `uri` that could not be fetched, and about what is kept or was missing there."""
+        """Sentences about files at `uri` that could not be fetched, and about those that are kept or were missing."""
         self.aside: dict[str, str] = {}
-        """Where what was there before the job is kept, by the name of the file that has replaced it."""
+        """The place to which each earlier file was moved, by the name of the file that has replaced it."""
         self.is_unfinished = False
         """The directory at `uri` was found while a copy to it had broken off."""
         self._stored = set[str]()
         """The names of the files stored by this object."""
         self._retained: list[str] = []
-        """What the program has removed, but stays at `uri`."""
+        """Files that the program has removed and that stay at `uri`."""
         self._mark, self._may_mark = uris.join(uri, UNFINISHED), rule == WHOLE and replace
         self._known = read_known_files(path)
         self._lock: tuple[str, int] | None = None
         self._beside = FilesBeside(self.fs)
         self._changes = Counter[str]()
-        """How often files have changed while they were copied, by their names."""
+        """The number of times that each file has changed while it was copied, by name."""
 
     # Down
 
     def down(self, resume: str) -> None:
-        """Fetch checkpoint `resume` (its URI; "" when there is none), and the small files that name others."""
+        """Fetch checkpoint `resume` (its URI; "" when there is none), and the small files that name checkpoints."""
         with _translate_os_errors(self.path):
             Path(self.path).mkdir(parents=True, exist_ok=True)
         tree = CheckpointTree(self.fs, self.uri, self.rule)
@@ -149,7 +149,7 @@ class DirectorySync:
     # Up
 
     def up(self, settle_s: float, last: bool = False) -> None:
-        """Store what the program has written since the last time; `last` says that it has ended.
+        """Store the files that the program has written since the last time; `last` says that it has ended.
 
         Raises:
             StagingError, EngineUnavailable: something can't be stored; all else was, if it is because a checkpoint
@@ -218,7 +218,7 @@ class DirectorySync:
 
     def _forget_missing(self) -> list[str]:
         """Forget the files that were stored, but have vanished there, so that they are stored again; return their
-        names. What a task that replaces nothing has fetched is not its to store: another task may have removed it."""
+        names. A task that replaces nothing does not store files that it fetched: another task may have removed them."""
         stored = StoredDirectory(self.uri, self.rule, self._known)
         try:
             there = stored.list_tree().entries if self._known else {}
@@ -238,8 +238,8 @@ class DirectorySync:
         return found
 
     def _is_its_own(self, name: str) -> bool:
-        """Return whether a file is this task's to store again and to remove: of those that replace nothing, one that it
-        has not fetched."""
+        """Return whether this task may store a file again and remove it. A task that replaces nothing may not do this
+        with a file that it has fetched."""
         _, local_ns, _, stored_ms = self._known[name]
         return self.replace or local_ns != stored_ms * 10**6
 
@@ -252,13 +252,13 @@ class DirectorySync:
         return is_marked
 
     def _list_fresh(self, seen: Mapping[str, Stamp]) -> list[str]:
-        """Return what has changed since it was stored or fetched."""
+        """Return the files that have changed since they were stored or fetched."""
         return [name for name, stamp in seen.items() if _stamp(self._known.get(name)) != stamp]
 
     def _replace_links(self, fresh: Collection[str], gone: Collection[str]) -> bool:
-        """Remove the links there that this copy would write or remove something through: what they lead to, which the
-        task has as files of its own, is stored under their names before anything else is removed. Return whether there
-        were such links."""
+        """Remove the links there through which this copy would write or remove files elsewhere. The task has their
+        targets as files of its own: these are stored under their names before anything else is removed. Return whether
+        there were such links."""
         if not self.replace:
             return False
         links = find_links_in_the_way(self.uri, fresh, gone, self._known.keys() - gone)
@@ -292,8 +292,8 @@ class DirectorySync:
         self._note_stored(name, stamp)
 
     def _store_at_once(self, written: Sequence[str], seen: Mapping[str, Stamp]) -> bool:
-        """Store the files of one checkpoint: each beside the one that it replaces, and when all are there and have not
-        changed here meanwhile, all get their names. Return whether they have not."""
+        """Store the files of one checkpoint: first all copies beside the files that they replace; then, unless local
+        files have changed meanwhile, all copies get their names. Return whether the local files are unchanged."""
         names = [name for name in written if not self._is_restless(name)]
         names.sort(key=lambda name: seen[name].modified_ns)
         remotes = {name: self.fs.stat(self._stored_uri(name)) for name in names}
@@ -318,12 +318,12 @@ class DirectorySync:
         return True
 
     def _is_restless(self, name: str) -> bool:
-        """Return whether a file changes all the time, so that no other may wait for it."""
+        """Return whether a file changes all the time, so that no other file may wait for it."""
         return self._changes[name] > 1 and is_useful_alone(name)
 
     @contextlib.contextmanager
     def _passing_over(self, name: str) -> Iterator[None]:
-        """Go on without a file that changes all the time: the next call stores it, or the last one."""
+        """Skip a file that changes all the time: the next call, or the last one, stores it."""
         was_restless = self._is_restless(name)
         try:
             yield
@@ -353,7 +353,7 @@ class DirectorySync:
             return mode_of_copy(path, target)
 
     def _make_way(self, name: str, found: Entry) -> None:
-        """Move away what is no file where a file belongs, or no directory where one does."""
+        """Move away what is not a file at the place of a file, or not a directory at that of a directory."""
         if not self._set_aside(name, self._read_lock()[0] or str(found.modified_ms)):
             self.fs.delete(self._stored_uri(name))
 
@@ -381,8 +381,8 @@ class DirectorySync:
         self.report(self.files, self._moved)
 
     def _keep_what_was_before(self, name: str, remote: Entry | None) -> None:
-        """Set aside a file that no try of this job has fetched or stored: it is older than the job's lock there. By the
-        clock of one file system, as the lock is a file beside it."""
+        """Set aside a file that no try of this job has fetched or stored: it is older than the job's lock there. Both
+        times come from the clock of one file system, because the lock is a file beside it."""
         if remote is None or not self._is_anothers(name, remote):
             return
         if remote.is_dir:
@@ -395,7 +395,8 @@ class DirectorySync:
         self._set_aside(name, job or str(remote.modified_ms))
 
     def _read_lock(self) -> tuple[str, int]:
-        """Return which job has locked the directory, and when, in epoch milliseconds; ("", the end of time) if none."""
+        """Return the job that has locked the directory, and the time in epoch milliseconds; ("", the end of time) if
+        none."""
         if self._lock is None:
             held = directory_lock.read_lock(self.fs, self.uri)
             entry = self.fs.stat(uris.join(self.uri, directory_lock.NAME))
@@ -409,7 +410,7 @@ class DirectorySync:
         return bool(aside)
 
     def _list_gone(self, seen: Collection[str]) -> list[str]:
-        """Return what was stored or fetched, and is here no longer. What can't be read any more is still here."""
+        """Return the files that were stored or fetched and are gone here. A file that can't be read still exists."""
         local = seen if self.rule == WHOLE else self._list_files()
         # An empty directory is a program that starts over, or a mistake.
         gone = [name for name in self._known if name not in local and self._is_its_own(name)] if local else []
@@ -441,7 +442,7 @@ class DirectorySync:
         return directory_snapshot.list_files(self.path, self.root, self._is_ignored, left_out, empty)
 
     def reply(self) -> DirectorySyncReply:
-        """Return what has been copied."""
+        """Return the files that have been copied."""
         told = list(self.told)
         for aside in dict.fromkeys(self.aside.values()):
             names = [name for name, place in self.aside.items() if place == aside]
@@ -480,7 +481,7 @@ def fetch_checkpoint(request: FetchCheckpointRequest) -> DirectorySyncReply:
 
 
 def store_checkpoints(request: StoreCheckpointsRequest) -> StoreReply:
-    """Store the checkpoints that a program has written. What was set aside is told also when not all are stored."""
+    """Store the checkpoints of a program. Files that were set aside are reported even if not all are stored."""
     sync = DirectorySync(request.path, request.uri, request.replace, request.root, request.valid)
     sync.is_alone = request.replace and request.is_alone
     problem = ""

@@ -52,7 +52,7 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class FoundCheckpoint:
-    """A checkpoint in a directory, which may be whole or not."""
+    """A checkpoint in a directory; it may be incomplete."""
 
     name: str
     """Path below the directory; "" for the directory itself."""
@@ -66,7 +66,7 @@ class FoundCheckpoint:
 
 @dataclass(frozen=True)
 class CheckpointSearch:
-    """What a search has found."""
+    """The result of a search."""
 
     checkpoint: FoundCheckpoint | None = None
     """The newest checkpoint that is whole; None when there is none."""
@@ -75,23 +75,24 @@ class CheckpointSearch:
 
 
 class CheckpointTree:
-    """The files below a directory, but for those behind links to directories; temporary ones do not count, unless
-    `rule` takes all. With `files` these alone are taken."""
+    """The files below a directory, except those behind links to directories. Temporary files are left out, unless
+    `rule` takes all. With `files` only these files are taken."""
 
     def __init__(self, fs: FileSystem, directory: str, rule: str = "", files: Iterable[Entry] | None = None) -> None:
         self.fs, self.directory, self._rule, self._is_left_out = fs, directory, rule, names_left_out(rule)
         self.entries: dict[str, Entry] = {}
         self.sizes: dict[str, int] = {}
         self.empty: list[str] = []
-        """The names of directories that hold nothing, in what was followed."""
+        """The names of the empty directories that were entered."""
         self.half_written: list[Entry] = []
-        """What is written there under a temporary name, or was when its writer was killed, but for outputs' files."""
+        """Files under temporary names, which a writer is writing or has left when it was killed; files of outputs are
+        not among them."""
         self._torn: set[str] | None = None
         self.note = ""
-        """Which files of a checkpoint are being replaced, or were when that broke off, says the file of this URI; "" if
-        there is none."""
+        """The URI of the note that says which files of a checkpoint are being replaced, or were when the replacement
+        broke off; "" if there is none."""
         self.left_out: dict[str, str] = {}
-        """Why something can't be followed or copied there, by its name."""
+        """By name, why something there can't be followed or copied."""
         root = fs.stat(directory) if files is None else None
         if files is not None:
             self._add(files)
@@ -99,8 +100,8 @@ class CheckpointTree:
             self._add(fs.walk(directory))
 
     def follow(self, name: str) -> None:
-        """Add what links lead to in the directory `name` ("" is the whole), and find the directories that hold nothing.
-        What can't be listed is left out."""
+        """Add the targets of the links in the directory `name` ("" is the whole), and find the empty directories.
+        Directories that can't be listed are left out."""
         top, reasons = uris.join(self.directory, name), dict[str, str]()
         self._add(self.fs.list_tree(top, reasons.__setitem__, skip_unreadable=True))
         shown = ((posixpath.relpath(path, uris.path(self.directory)), reason) for path, reason in reasons.items())
@@ -133,7 +134,7 @@ class CheckpointTree:
         return "" if found is None and name.endswith((".h5", ".hdf5")) else found
 
     def is_torn(self, checkpoint: FoundCheckpoint) -> bool:
-        """Return whether some of a checkpoint's files were replaced when the replacement of others broke off."""
+        """Return whether some of a checkpoint's files were replaced before the replacement of the others broke off."""
         if self._torn is None:
             noted = dict[str, object]()
             if self.note:
@@ -153,20 +154,21 @@ class CheckpointTree:
 
 
 def is_own_file(name: str) -> bool:
-    """Return whether a file of a directory of checkpoints is howdah's own, or of an output that howdah makes there."""
+    """Return whether a file in a directory of checkpoints is howdah's own, or belongs to an output that howdah makes
+    there."""
     first = name.partition("/")[0]
     return bool(HOWDAHS_FILES.fullmatch(first) or _TEMPORARY_OUTPUT.fullmatch(first))
 
 
 def is_mark(name: str, rule: str = "") -> bool:
-    """Return whether a file's name says that it is written when its checkpoint is complete."""
+    """Return whether a file of this name is written when its checkpoint is complete."""
     kind, _, mark = rule.partition(":")
     return posixpath.basename(name) in (*MARKERS, "saved_model.pb") or (kind == "marker" and name.endswith(mark))
 
 
 def names_left_out(rule: str) -> Callable[[str], bool]:
-    """Return the function that says whether what has a name, without its directory, is no part of a checkpoint: it is
-    hidden or temporary, and does not mark one as complete."""
+    """Return a function that takes a name without its directory, and returns whether it is no part of a checkpoint: it
+    is hidden or temporary, and does not mark a checkpoint as complete."""
     kind, _, mark = rule.partition(":")
     marks: Collection[str] = {*MARKERS, posixpath.basename(mark)} if kind == "marker" else MARKERS
     return lambda name: is_temporary(name) and name not in marks

@@ -1,4 +1,4 @@
-"""Keeps the names of directories that hold nothing in a file, for object stores have no directories."""
+"""Keeps the names of empty directories in a file, because object stores have no directories."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from howdah.spec import uris
 from howdah.storage.filesystem import FileSystem
 
 EMPTY = ".howdah-empty-directories.json"
-"""The names of directories that hold nothing, in a directory that is kept whole and in its copy."""
+"""The file with the names of empty directories, in a directory that is kept whole and in its copy."""
 
 
 def make_empty_directories(fs: FileSystem, uri: str, path: str, there: Collection[str], is_kept_whole: bool) -> None:
-    """Make the directories below `path` that are `there`, at `uri`, and in a directory that is kept whole those that
-    are only named there.
+    """Make the directories of `there`, which exist at `uri`, below `path`. In a directory that is kept whole, also make
+    those that are only named there.
 
     Raises:
         OSError: they can't be made.
@@ -35,7 +35,7 @@ def make_empty_directories(fs: FileSystem, uri: str, path: str, there: Collectio
 
 
 def store_empty_directories(fs: FileSystem, uri: str, path: str, names: list[str]) -> None:
-    """Store the names of the directories below `path` that hold nothing, and remove at `uri` those that have gone.
+    """Store the names of the empty directories below `path`, and remove at `uri` those that have gone.
 
     Raises:
         OSError: they can't be noted here.
@@ -52,7 +52,7 @@ def store_empty_directories(fs: FileSystem, uri: str, path: str, names: list[str
 
 
 def remove_empty_directories(fs: FileSystem, uri: str, path: str, directories: Collection[str]) -> None:
-    """Remove directories at `uri` that hold nothing and are not below `path`, and those that held only them."""
+    """Remove empty directories at `uri` that are not below `path`, and those that contained only such directories."""
     for name in sorted(directories, reverse=True):
         while name and not os.path.isdir(os.path.join(path, name)):  # noqa: PTH112, PTH118
             stored = uris.join(uri, uris.stored_name(name, uri))

@@ -1,10 +1,10 @@
-"""`python -m howdah.checkpoints.event_file_sync`: appends what a program has written to its event files to those on the
+"""`python -m howdah.checkpoints.event_file_sync`: appends the new bytes of a program's event files to the copies on the
 shared file system.
 
-A helper process beside an executor (`howdah.wire.helper_main`). An event file only grows, so only the new bytes are
-appended; any other file that has changed is written anew, and what another job has left under its name is set aside.
-`howdah.checkpoints.directory_sync` is another module because a checkpoint is stored only once it no longer changes, and
-is fetched and removed as well.
+A helper process beside an executor (`howdah.wire.helper_main`). An event file only grows, so only its new bytes are
+appended. Any other file that has changed is written anew, and a file that another job has left under its name is set
+aside. `howdah.checkpoints.directory_sync` is another module because a checkpoint is stored only once it no longer
+changes, and is fetched and removed as well.
 """
 
 # ruff: noqa: PTH118, PTH119
@@ -28,16 +28,16 @@ from howdah.wire.helper_messages import EventFileSyncReply, EventFileSyncRequest
 
 EVENTS = "tfevents"
 APPEND_CHUNK_BYTES = 8 << 20
-"""Most bytes of one append. Fewer appends are better: each costs HDFS several calls."""
+"""The most bytes of one append. Fewer appends are better, because each costs HDFS several calls."""
 Sent = dict[str, list[int]]
 
 
 def copy(path: str, uri: str, sent: Sent, job: str, aside: dict[str, str], since_ms: int = 0) -> None:
-    """Send what is new below directory `path` to `uri`; `sent` is brought up to date file by file.
+    """Send the new bytes below directory `path` to `uri`; `sent` is updated file by file.
 
-    What is there already when the first file of its name is sent, and is older than `since_ms`, is kept as what was
-    there before `job`; `aside` gets its name, and where it is now. That `job` is "" keeps nothing, and that `since_ms`
-    is 0, all.
+    A file that exists there before the first file of its name is sent, and that is older than `since_ms`, is kept as a
+    file from before `job`; `aside` gets its name and its new place. If `job` is "" nothing is kept; if `since_ms` is 0,
+    all such files are.
 
     Raises:
         StagingError, EngineUnavailable: a file can't be written, or not be read: then all others have been sent.
@@ -62,7 +62,7 @@ def copy(path: str, uri: str, sent: Sent, job: str, aside: dict[str, str], since
 
 
 def _find_listed(fs: FileSystem, uri: str, there: dict[str, dict[str, Entry]]) -> Entry | None:
-    """Return the entry of a file from the listing of its directory, which is made once."""
+    """Return the entry of a file from the listing of its directory, which is read once."""
     directory = uris.parent(uri)
     if directory not in there:
         found = fs.stat(directory)

@@ -1,7 +1,7 @@
-"""Finds out whether a file was cut: many formats say how long a file must be.
+"""Finds out whether a file was cut: many formats contain the length that a file must have.
 
-Functions return "" for a whole file, a few words about the defect of one that is not, None where the format does not
-tell.
+Functions return "" for a complete file, a few words about the defect of an incomplete one, and None if the format does
+not tell.
 """
 
 # ruff: noqa: PTH123
@@ -39,7 +39,7 @@ def has_known_format(name: str) -> bool:
 
 
 def describe_defect(path: str) -> str | None:
-    """Return the defect of a local file; None also when the file was removed."""
+    """Return the defect of a local file; None if it is not known, or if the file was removed."""
     if not has_known_format(path):
         return None
     try:
@@ -111,7 +111,7 @@ def _safetensors_defect(file: BinaryIO, size: int) -> str:
 def _hdf5_defect(file: BinaryIO, size: int) -> str | None:
     """Check an HDF5 file: its superblock says where the file ends (HDF5 File Format Specification, II.A).
 
-    A file of that length may be whole or not, because its writer may have more in memory.
+    A file of that length may still be incomplete, because its writer may have more in memory.
     """
     block = _read(file, 0, 64)
     if len(block) < 64:
@@ -166,13 +166,13 @@ def bundle_defect(index: BinaryIO, index_size: int, prefix: str, sizes: dict[str
 
 
 def is_part(name: str) -> bool:
-    """Return whether the file is useless without others of the same moment: a part of a TensorFlow checkpoint, or the
-    file that names one."""
+    """Return whether the file is useless without other files of the same moment: it is a part of a TensorFlow
+    checkpoint, or the file that names one."""
     return bool(DATA.fullmatch(name)) or name.endswith(".index") or posixpath.basename(name) == STATE
 
 
 def is_useful_alone(name: str) -> bool:
-    """Return whether a file is of no format of which a checkpoint may consist: a log, a table, text."""
+    """Return whether a file has no format in which checkpoints are written: a log, a table, a text."""
     return name.endswith(".json") or not (has_known_format(name) or DATA.fullmatch(name))
 
 
@@ -202,7 +202,7 @@ def named_by(state: bytes) -> str:
 
 
 def _read(file: BinaryIO, offset: int, length: int) -> bytes:
-    """Read part of a file; nothing where no file has bytes, because the offsets of damaged files lead anywhere."""
+    """Read part of a file; return nothing at offsets outside of the file, because damaged files contain any offsets."""
     if not 0 <= offset < MAX_OFFSET or length <= 0:
         return b""
     file.seek(offset)

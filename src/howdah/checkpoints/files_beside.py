@@ -28,8 +28,8 @@ class FilesBeside:
 
     @contextlib.contextmanager
     def writing(self, uri: str, stamp: Stamp, mode: int) -> Iterator[Sink]:
-        """Write a copy, instead of an earlier one for the same URI; nothing stays of it when the block ends by an
-        exception."""
+        """Write a copy in place of an earlier one for the same URI. If the block ends by an exception, nothing
+        stays."""
         self._remove(uri)
         temporary = uris.join(uris.parent(uri), temporary_name(uris.name(uri)))
         with self._fs.writing_beside(uri, temporary, mode) as sink:
@@ -46,7 +46,7 @@ class FilesBeside:
         del self._copies[uri]
 
     def remove_all(self) -> None:
-        """Remove the copies that have got no name."""
+        """Remove the copies that did not get their names."""
         for uri in [*self._copies]:
             self._remove(uri)
 

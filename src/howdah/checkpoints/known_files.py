@@ -10,7 +10,8 @@ MEMORY = ".howdah-mirror.json"
 
 
 def read_known_files(path: str) -> dict[str, list[int]]:
-    """Return size and time (ns) here, and size and time (ms) there, of each such file; nothing if that is damaged."""
+    """Return size and time (ns) here, and size and time (ms) there, of each such file; nothing if the hidden file is
+    damaged."""
     try:
         found = json.loads(Path(path, MEMORY).read_text("utf-8"))
         return {str(name): [int(number) for number in numbers] for name, numbers in found.items()}

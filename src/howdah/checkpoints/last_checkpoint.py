@@ -1,5 +1,5 @@
-"""Says what may not be changed in a directory of stored checkpoints: the newest whole one stays until a newer one is
-stored, also while a program writes that in its place."""
+"""Decides which files in a directory of stored checkpoints must not change: the newest complete checkpoint stays until
+a newer one is stored, even while a program writes the new one in its place."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry
 
 ABANDONED_S = 3600.0
-"""The age at which a half-written file has no writer any more, whatever differs between two machines' clocks."""
+"""The age in seconds from which a half-written file has no writer any more, whatever the clocks of two machines
+show."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,12 @@ class ReplacedCheckpoint:
     written: tuple[str, ...]
     """The files that the program has written there and that are not stored."""
     is_whole: bool
-    """All files of the new one are there and whole: it may replace the old one."""
+    """Whether all files of the new checkpoint exist and are complete: then it may replace the old one."""
 
 
 class NewCheckpoint:
-    """What a program has written at `path` in place of the checkpoint `old`: of its files those that can be stored and
-    are finished, `seen`."""
+    """A checkpoint that a program has written at `path` in place of the checkpoint `old`. `seen` are those of its files
+    that are finished and can be stored."""
 
     def __init__(self, path: str, rule: str, old: FoundCheckpoint, seen: Mapping[str, Stamp]) -> None:
         local = uris.of_local(path)
@@ -63,11 +64,12 @@ class NewCheckpoint:
         )
 
     def is_whole(self) -> bool:
-        """Return whether all of the new checkpoint is there."""
+        """Return whether the new checkpoint is complete."""
         return self._found is not None and self._is_whole(self._found)
 
     def is_another(self, written: Collection[str]) -> bool:
-        """Return whether some of what was written is a whole checkpoint by itself, as one of another format."""
+        """Return whether some of the written files are a complete checkpoint by themselves, for example in another
+        format."""
         return any(self._is_whole(each) for each in self._all if not {*written}.isdisjoint(each.files))
 
     def _is_whole(self, found: FoundCheckpoint) -> bool:
@@ -94,13 +96,14 @@ class StoredDirectory:
         gone: Collection[str],
         last: bool = False,
     ) -> ReplacedCheckpoint | None:
-        """Return what storing a program's files would change of the newest whole checkpoint; None for nothing.
+        """Return the changes to the newest complete checkpoint that storing a program's files would cause; None for
+        none.
 
-        `seen` are the finished files in the local directory `path`, whose links lead no further than to `root`, `fresh`
-        those of them that are not stored, `gone` those that were stored and are here no longer; `last` says that the
-        program has ended. One file always replaces another as a whole. The answer is right only if no other task stores
-        files there: of a checkpoint of several tasks, none has all that is new, although each has fetched all that is
-        old.
+        `seen` are the finished files in the local directory `path`, whose links lead no further than to `root`; `fresh`
+        are those of them that are not stored; `gone` are files that were stored and no longer exist here; `last` says
+        that the program has ended. One file always replaces another as a whole. The answer is right only if no other
+        task stores files there: if a checkpoint belongs to several tasks, none of them has all new files, although each
+        has fetched all old ones.
 
         Raises:
             StagingError, EngineUnavailable: the stored checkpoints can't be read.
@@ -129,7 +132,7 @@ class StoredDirectory:
         return ReplacedCheckpoint(written, is_whole)
 
     def list_tree(self) -> CheckpointTree:
-        """Return what is stored.
+        """Return the stored files.
 
         Raises:
             StagingError, EngineUnavailable: it can't be read.
@@ -148,15 +151,16 @@ class StoredDirectory:
         return replace(found, name=uris.local_name(found.name, self._uri), files=files)
 
     def remove_abandoned(self) -> None:
-        """Remove what `find_replaced` or `list_tree` has seen that a killed process has left half written."""
+        """Remove half-written files of killed processes that `find_replaced` or `list_tree` has seen."""
         for uri in self._abandoned:
             with contextlib.suppress(StagingError):
                 filesystem(uri).delete(uri)
 
     def _is_awaited(self, name: str, now: Stamp, files: Collection[str], begun_ns: int) -> bool:
-        """Return whether an unfinished file may be a part of what is written, since `begun_ns`, in place of `files`:
-        not if it is a log by another name, which has grown since it was stored, or was there already when these were,
-        or before the others were begun, or nobody has written to it for so long that its save has failed."""
+        """Return whether an unfinished file may be a part of the checkpoint that is written, since `begun_ns`, in place
+        of `files`. It is not if it is a log under another name, which has grown since it was stored; if it existed when
+        these files were stored, or before the others were begun; or if it was not written for so long that its save
+        must have failed."""
         if name in files:
             return not (is_useful_alone(name) and now.size > self._known[name][0])
         before_ns = max(begun_ns, *(self._known[each][1] for each in files), int((time.time() - ABANDONED_S) * 10**9))
@@ -165,12 +169,12 @@ class StoredDirectory:
     def list_superseded(
         self, gone: Sequence[str], seen: Collection[str], local: Mapping[str, Stamp], stored: Collection[str]
     ) -> list[str]:
-        """Return which of the files that are `gone` here may go there, too.
+        """Return the files among those `gone` here that may be removed there, too.
 
-        `local` are all files that are here, `seen` the finished ones, `stored` those that have just been stored. The
-        newest whole checkpoint stays, unless some of it has been replaced. A file that is newer than it, or of no known
-        format, stays while a temporary or unfinished file may be its successor: until a newer one of its kind is
-        stored.
+        `local` are all files here, `seen` the finished ones, `stored` those that have just been stored. The newest
+        complete checkpoint stays, unless some of it has been replaced. A file that is newer than it, or of no known
+        format, stays while a temporary or unfinished file may be its successor, that is until a newer file of its kind
+        is stored.
 
         Raises:
             StagingError, EngineUnavailable: the stored checkpoints can't be read.

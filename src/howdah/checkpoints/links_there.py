@@ -1,6 +1,6 @@
-"""Finds the links in a directory of this machine through which a file there would be written or removed elsewhere.
+"""Finds the links in a directory of this machine through which a file would be written or removed elsewhere.
 
-A task has no links: it gets copies of what they lead to. So what it writes and removes concerns the copies alone.
+A task has no links: it gets copies of their targets. So its writes and removals must change only the copies.
 """
 
 # ruff: noqa: PTH114, PTH118 - asked for each file
@@ -15,8 +15,8 @@ from howdah.spec import uris
 
 
 def find_links_in_the_way(uri: str, written: Iterable[str], removed: Collection[str], kept: Iterable[str]) -> list[str]:
-    """Return the links below `uri` that must become copies before files are `written` and `removed`: those that lead to
-    a directory with such a file, and those by which a file that is `kept` is one that goes."""
+    """Return the links below `uri` that must become copies before files are `written` and `removed`: links to a
+    directory with such a file, and links by which a file in `kept` is the same as one that is removed."""
     scheme, _, directory = uris.split(uri)
     if scheme != "file":  # other file systems have none
         return []

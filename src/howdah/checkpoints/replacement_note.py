@@ -1,5 +1,6 @@
-"""Notes in a directory of checkpoints which files of one are about to be replaced, each by a rename: whoever is killed
-between two leaves files of two saves, which may look whole. The next copy replaces the others, and removes the note."""
+"""Notes in a directory of checkpoints which files of one are about to be replaced, each by a rename: a process that is
+killed between two renames leaves files of two saves, which may look complete. The next copy replaces the others, and
+removes the note."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ NAME = ".howdah-replacing"
 MAX_BYTES = 16 << 20
 
 Files = Mapping[str, "Entry | None"]
-"""What is stored under each name, by its path below the directory; None for nothing."""
+"""The entry that is stored under each name, by its path below the directory; None for none."""
 
 
 @contextlib.contextmanager
 def replacing(fs: FileSystem, directory: str, files: Files) -> Iterator[None]:
-    """Keep a note while `files`, which have their names of the local directory, are replaced, and after an exception.
+    """Keep a note while `files`, which have their names of the local directory, are replaced; after an exception it
+    stays.
 
     Raises:
         StagingError, EngineUnavailable: it can't be written or removed.
@@ -39,7 +41,7 @@ def replacing(fs: FileSystem, directory: str, files: Files) -> Iterator[None]:
 
 
 def read(fs: FileSystem, uri: str) -> dict[str, object]:
-    """Return what a note says of each file; nothing if its writer was killed before it had replaced any."""
+    """Return the content of a note for each file; nothing if its writer was killed before it had replaced any."""
     try:
         found = json.loads(fs.head(uri, MAX_BYTES))
     except (ValueError, RecursionError):
@@ -48,12 +50,12 @@ def read(fs: FileSystem, uri: str) -> dict[str, object]:
 
 
 def find_torn(noted: Mapping[str, object], there: Files) -> set[str]:
-    """Return the noted files, if of those `there` some are replaced and others are not."""
+    """Return the noted files, if some of those in `there` are replaced and others are not."""
     unchanged = {name for name, state in noted.items() if _state(there.get(name)) == state}
     return {*noted} if 0 < len(unchanged) < len(noted) else set()
 
 
 def _state(entry: Entry | None) -> list[object] | None:
-    """Return what is another after a replacement. A store may tell parts of a second when it lists files, and not when
-    it is asked for one."""
+    """Return a value that changes when a file is replaced. A store may report parts of a second in a listing, but not
+    for a single file."""
     return [entry.size, entry.modified_ms // 1000, entry.etag] if entry is not None else None

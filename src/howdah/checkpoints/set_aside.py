@@ -1,7 +1,7 @@
-"""Keeps what was in a directory when a job stores something under the same name there.
+"""Keeps the files that were in a directory when a job stores something under the same names there.
 
-It goes into a hidden directory of the same one: what looks for checkpoints, for event files or for the files of a home
-does not look there, and no other directory need be writable.
+They are moved into a hidden subdirectory. Searches for checkpoints, for event files or for the files of a home do not
+look there, and no other directory need be writable.
 """
 
 # ruff: noqa: PTH108, PTH114, PTH115, PTH118, PTH120, PTH211
@@ -18,8 +18,8 @@ from howdah.storage.filesystem import Entry, FileSystem
 
 
 def set_aside(fs: FileSystem, directory: str, name: str, job: str) -> str:
-    """Move what `name` is in a directory to where it stays, and return that directory; "" if something of this name
-    lies there already: then a try of the job has put it there, and what is here now is the job's own.
+    """Move the entry `name` of a directory to the place where it is kept, and return that directory. Return "" if an
+    entry of this name is there already: then a try of the job has put it there, and the present one is the job's own.
 
     Raises:
         StagingError, EngineUnavailable: it can't be moved; it stays.
@@ -39,7 +39,7 @@ def set_aside(fs: FileSystem, directory: str, name: str, job: str) -> str:
 
 
 def _move_link(path: str, kept: str) -> None:
-    """Make a link lead from its new place to what it leads to, wherever it was relative to."""
+    """Make a link lead from its new place to its old target, even if it was relative."""
     try:
         os.symlink(os.path.join(os.path.dirname(path), os.readlink(path)), kept)
         os.unlink(path)
@@ -48,8 +48,8 @@ def _move_link(path: str, kept: str) -> None:
 
 
 def find_file_in_the_way(fs: FileSystem, directory: str, name: str) -> tuple[str, Entry] | None:
-    """Return the file that lies where the directory `name`, or one that holds it, belongs, and its name; None if there
-    is none."""
+    """Return the file at the place of the directory `name`, or of one of its parents, and its name; None if there is
+    none."""
     parts = name.split("/")
     for each in ("/".join(parts[:number]) for number in range(1, len(parts) + 1)):
         found = fs.stat(uris.join(directory, uris.stored_name(each, directory)))
@@ -59,7 +59,7 @@ def find_file_in_the_way(fs: FileSystem, directory: str, name: str) -> tuple[str
 
 
 def describe_set_aside(directory: str, names: Sequence[str], aside: str) -> Message:
-    """Return the sentence for people about what was set aside: one line, however much it is."""
+    """Return the sentence for people about files that were set aside: one line, however many there are."""
     if len(names) == 1:
         text = "{name} in {uri} is replaced; what was there before the job is kept in {kept}"
         return message(text, name=names[0], uri=directory, kept=aside)

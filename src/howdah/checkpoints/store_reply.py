@@ -1,4 +1,4 @@
-"""What the helper that stores checkpoints answers, also when it has stored but some of them."""
+"""The answer of the helper that stores checkpoints, even if it has stored only some of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from howdah.spec.values import dataclass
 from howdah.wire.helper_messages import DirectorySyncReply
 
 MAX_NAMED = 3
-"""Most files that one line names."""
+"""The most files that one line names."""
 
 
 @dataclass(frozen=True)
 class StoreReply(DirectorySyncReply):
-    """What was stored, and what is kept of what was there before, also if something could not be stored."""
+    """The files that were stored, and the earlier files that are kept, even if some could not be stored."""
 
     error: str = ""
     """Why not all was stored, in one line; "" if all was."""

@@ -1,5 +1,5 @@
-"""Says in which order the files of checkpoints are stored: whenever that is interrupted, what names a checkpoint or
-completes it is not there before the rest of it."""
+"""Defines the order in which the files of checkpoints are stored: if that is interrupted, a file that names or
+completes a checkpoint never exists without the rest of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COMPLETING = (".metadata", "trainer_state.json")
 
 
 def upload_order(name: str, stamp: Stamp, rule: str) -> tuple[bool, bool, int, bool, str]:
-    """Return by what files are sorted: oldest first. Several that are written in some milliseconds may have one
-    time."""
+    """Return the key by which files are sorted, oldest first. Files that are written within some milliseconds may have
+    the same time."""
     last = posixpath.basename(name)
     return last in (*NAMING, *_COMPLETING), last.endswith(".index"), stamp.modified_ns, is_mark(name, rule), name

@@ -20,7 +20,7 @@ from howdah.errors import HowdahError, StagingError
 from howdah.localfiles.file_errors import explain
 
 _OF_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES)
-"""Errors of a file that the user has named, wherever it is looked for first."""
+"""Errors that are caused by the name of a file that the user has given, whichever code opens it first."""
 
 COMMANDS = {
     "run": ("howdah.cli.run:run", "Run a job and follow it; exits with its result."),
@@ -67,13 +67,13 @@ COMMANDS = {
 }
 
 ALIASES = {"ls": "list", "ps": "list", "stop": "cancel"}
-"""What other launchers call a command."""
+"""The names that other launchers use for a command."""
 
 COMPLETION = "_HOWDAH_COMPLETE"
-"""The variable by which a shell asks for completions: click derives its name from the command's."""
+"""The variable by which a shell asks for completions: click derives its name from that of the command."""
 GC_THRESHOLD = 20_000
-"""New objects between two garbage collections. Imports leave no garbage, and looking for it after each 700 objects
-takes a twentieth of a command's time."""
+"""New objects between two garbage collections. Imports leave no garbage, and a collection after each 700 objects takes
+a twentieth of a command's time."""
 
 
 class LazyGroup(click.Group):
@@ -109,7 +109,7 @@ class LazyGroup(click.Group):
         ]
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """Make the context as click does; `--help` prints here."""
+        """Make the context as click does; `--help` is printed in this step."""
         with streams.ended_by_streams():
             return super().make_context(*arguments, **options)
 
@@ -146,8 +146,8 @@ def cli() -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line with these arguments, or the process's own.
 
-    An error people can act on is one line; anything else is a bug: it keeps its traceback, and ends with a status
-    that no job's end has.
+    An error that people can act on is one line. Any other error is a bug: it keeps its traceback, and ends the process
+    with a status that no job's end has.
     """
     gc.set_threshold(GC_THRESHOLD)
     with streams.exit_without_output():

@@ -1,4 +1,5 @@
-"""`howdah note` and `howdah archive`: what people add to a job when it has been submitted, or has ended long ago."""
+"""`howdah note` and `howdah archive`: annotations that people add to a job after its submission, or long after its
+end."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def archive(job_ids: tuple[str, ...], undo: bool, profile: str, as_json: bool) -
 
 
 def _find(wanted: str | None, profile: str, *, acts: bool) -> JobReport:
-    """Return where a job is: also one that its engine has forgotten, by its whole id."""
+    """Return the report of a job; a job that its engine has forgotten is found by its whole id."""
     try:
         return locate(*choose_job(wanted, profile, acts=acts))
     except JobNotFound:

@@ -1,4 +1,4 @@
-"""Opens links in a browser, and says how one on another machine gets there."""
+"""Opens links in a browser, and says how a browser on another machine reaches them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from howdah.cli.i18n import _
 from howdah.cli.terminal import print_result
 
 READ_S = 5.0
-"""How long a browser may take to read the file that leads it to a link."""
+"""Seconds within which a browser must have read the file that leads it to a link."""
 
 
 @contextlib.contextmanager
 def opened(link: str) -> Iterator[None]:
-    """Open a link in this machine's browser, by a file that only this user can read, and that is there meanwhile:
-    others see the words of a browser's command line."""
+    """Open a link in this machine's browser. The browser is given a file that only this user can read and that exists
+    only inside the context, because others see the command line of a browser."""
     import html  # most commands open nothing
     import webbrowser
 
@@ -35,13 +35,13 @@ def opened(link: str) -> Iterator[None]:
 
 
 def print_link(link: str, as_json: bool, text: str = "") -> None:
-    """Print a link, as JSON or as `text` if it is given, and how one gets there by ssh."""
+    """Print a link, as JSON or as `text` if it is given, and how to reach it by ssh."""
     print_result(text or link, {"url": link}, as_json)
     tell_ssh_tunnel(link)
 
 
 def tell_ssh_tunnel(link: str) -> None:
-    """Print the command by which a browser reaches this machine's loopback, to a user who has come by ssh."""
+    """Print the command by which a browser reaches this machine's loopback, if the user has come by ssh."""
     address, came_by = urlsplit(link), os.environ.get("SSH_CONNECTION", "").split()
     if len(came_by) == 4 and address.port and address.hostname in ("127.0.0.1", "localhost", "::1"):
         host = f"{getpass.getuser()}@{came_by[2]}"

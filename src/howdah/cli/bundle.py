@@ -1,4 +1,4 @@
-"""`howdah bundle`: one file with what a helpdesk asks for. What looks like a secret is masked in it."""
+"""`howdah bundle`: one file with the information that a helpdesk asks for. Texts that look like secrets are masked."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from howdah.spec import JobReport, redaction
 from howdah.spec.codec import encode, to_json
 
 END_BYTES = 256 << 10
-"""How many bytes of the end of each log are kept."""
+"""The most bytes that are kept of the end of each log."""
 _TOP = """What `howdah bundle` has gathered of the job {id}, for whoever helps its user.
 
 status.json    the job and its tasks, with its job file
@@ -89,16 +89,16 @@ def bundle(job_id: str | None, to: str, profile: str, as_json: bool) -> None:
 
 
 class _Gathering:
-    """Gathers what is known of a job."""
+    """Gathers the known facts about a job."""
 
     def __init__(self, engine: Engine, report: JobReport, profile: str) -> None:
         self._engine, self._report, self._profile = engine, report, profile
         self._secrets: list[str] = []
         self.missing: dict[str, str] = {}
-        """What could not be had, and why."""
+        """The reasons for which some parts are missing, by name."""
 
     def write(self, file: IO[bytes]) -> None:
-        """Write the archive; what cannot be had is left out, and named in it."""
+        """Write the archive. Parts that cannot be read are left out, and the archive names them."""
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("README.txt", _TOP.format(id=self._report.id, kib=END_BYTES >> 10))
             parts = {
@@ -136,7 +136,7 @@ class _Gathering:
         return redaction.line(to_json(redaction.record(value)), self._secrets)
 
     def _know_secrets(self) -> Iterator[tuple[str, str]]:
-        """Read the values of the job's secrets where it was submitted, to mask them; yield nothing."""
+        """Read the values of the job's secrets on the machine of its submission, to mask them; yield nothing."""
         job = fetch_update(self._engine, self._report.id).view.job
         for name, reference in (job.secrets if job is not None else {}).items():
             try:
@@ -207,7 +207,8 @@ class _Gathering:
 
 
 def _last_lines(text: bytes) -> bytes:
-    """Return the last END_BYTES in whole lines: of one that is cut the beginning may say that it holds a secret."""
+    """Return the last END_BYTES in whole lines: the missing beginning of a cut line may be what shows that the line
+    holds a secret."""
     if len(text) <= END_BYTES:
         return text
     return text[-END_BYTES:].partition(b"\n")[2]

@@ -23,14 +23,14 @@ from howdah.storage.hdfs.call_timeout import CallTimeout, call_with_timeout
 
 SHELLS = ["bash", "zsh", "fish"]
 LIMIT_S = 2.0
-"""How long a cluster may take to answer while somebody waits for a completion."""
+"""Seconds that a cluster may take to answer while somebody waits for a completion."""
 MAX_JOBS = 30
 _PLAIN = re.compile(r"[\w.@+-]+")
-"""Names of which no shell makes anything else: it puts them on the line as they are."""
+"""Names without a special meaning for any shell, which puts them on the line unchanged."""
 _TASKS_ARE_WORDS = "COMP_WORDBREAKS=${COMP_WORDBREAKS//:}\n"
-"""Bash would divide `worker:0` into three words."""
+"""Without this Bash would divide `worker:0` into three words."""
 _VARIABLE = "_HOWDAH_COMPLETE"
-"""As click derives it from the name of the command."""
+"""Click derives this name from the name of the command."""
 
 
 @click.command(
@@ -50,7 +50,7 @@ def completion(shell: str) -> None:
 
 
 def complete_jobs(context: click.Context, begun: str) -> list[CompletionItem]:
-    """Return the ids of the newest jobs that begin so, else their names; `@last`."""
+    """Return the ids of the newest jobs that begin with `begun`, else their names; `@last`."""
     jobs = list(_newest_jobs(str(context.params.get("profile") or "")))
     found = [CompletionItem(job.id, help=f"{job.name} {job.state.value}") for job in jobs if job.id.startswith(begun)]
     names = {job.name: None for job in jobs if begun and job.name.startswith(begun) and _PLAIN.fullmatch(job.name)}
@@ -80,24 +80,24 @@ def complete_tasks(context: click.Context, begun: str) -> list[CompletionItem]:
 
 
 def complete_engines(_context: click.Context, begun: str) -> list[CompletionItem]:
-    """Return the names of the installed engines that begin so."""
+    """Return the names of the installed engines that begin with `begun`."""
     return _beginning(begun, list(engine_names()))
 
 
 def complete_frameworks(_context: click.Context, begun: str) -> list[CompletionItem]:
-    """Return the names of the known frameworks that begin so."""
+    """Return the names of the known frameworks that begin with `begun`."""
     return _beginning(begun, list(frameworks.names()))
 
 
 def complete_profiles(_context: click.Context, begun: str) -> list[CompletionItem]:
-    """Return the names of the user's profiles that begin so."""
+    """Return the names of the user's profiles that begin with `begun`."""
     with contextlib.suppress(HowdahError):
         return _beginning(begun, list(settings_for({}).profiles))
     return []
 
 
 def complete_settings(_context: click.Context, begun: str) -> list[CompletionItem]:
-    """Return the names of the settings that begin so."""
+    """Return the names of the settings that begin with `begun`."""
     with contextlib.suppress(HowdahError):
         return _beginning(begun, list(settings_for({}, engine_names()).values))
     return []
@@ -118,11 +118,11 @@ _BY_NAME: dict[str, Callable[[click.Context, str], list[CompletionItem]]] = {
     "--framework": complete_frameworks,
     "key": complete_settings,
 }
-"""What completes a parameter, by its name or an option's own name."""
+"""The completion of a parameter, by its name or an option's own name."""
 
 
 def complete_parameters(command: click.Command) -> None:
-    """Let the parameters of a command, and of its sub-commands, be completed by what their names say."""
+    """Complete the parameters of a command, and of its sub-commands, by their names."""
     for parameter in command.params:
         named = [name for name in (parameter.name, *parameter.opts) if name in _BY_NAME]
         if named:

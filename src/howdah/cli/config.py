@@ -41,7 +41,7 @@ def config(context: click.Context, profile: str, as_json: bool) -> None:
 
 
 def shown(key: str, value: str) -> str:
-    """Return the value without the token of a link, which `get` prints."""
+    """Return the value without the token of a link; `get` prints the token, too."""
     return re.sub(r"[?#].*", "#…", value) if key == HISTORY_URL else value
 
 

@@ -36,7 +36,7 @@ from howdah.wire.helper_messages import FileCopy
 
 
 def _refuse_empty(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    """Refuse an empty path, which a script's empty variable gives: it would be the current directory."""
+    """Refuse an empty path, which comes from an empty variable of a script: it would mean the current directory."""
     if not value:
         raise click.BadParameter(_("it is empty; the current directory is '.'"), ctx, param)
     return value
@@ -57,19 +57,19 @@ def _uri(path: str) -> str:
 
 
 def _root_and_home() -> tuple[str, str]:
-    """Return the root of the file system of paths without a scheme, and the directory in which relative ones are."""
+    """Return the root of the file system of paths without a scheme, and the directory in which relative paths are."""
     conf = hadoop_conf.load(hadoop_conf.directory())
     root = uris.root(hadoop_conf.default_filesystem(conf))
     return root, uris.of_local(Path.cwd()) if root.startswith("file:") else hadoop_conf.home(conf, root)
 
 
 def _literal_entry(fs: FileSystem, path: str, uri: str) -> Entry | None:
-    """Return what has the very name PATH; None when nothing has, and PATH is a pattern."""
+    """Return the entry whose name is exactly PATH; None if there is none and PATH is a pattern."""
     return None if uris.is_pattern(path) and not fs.exists(uri) else _entry(fs, uri)
 
 
 def _matches(fs: FileSystem, path: str, uri: str, more: Iterable[Entry] = ()) -> list[Entry]:
-    """Return what the pattern `path`, whose URI is `uri`, matches, and `more` that does."""
+    """Return the entries that the pattern `path`, whose URI is `uri`, matches, and those of `more` that it matches."""
     found = [*fs.glob(uri), *more]
     if not found:
         raise StagingError(f"{path}: nothing matches")
@@ -77,7 +77,7 @@ def _matches(fs: FileSystem, path: str, uri: str, more: Iterable[Entry] = ()) ->
 
 
 def _readable_entry(fs: FileSystem, uri: str) -> Entry:
-    """Return a file or directory; refuse what can't be read to its end: a pipe, a device."""
+    """Return the entry of a file or directory; refuse one that can't be read to its end: a pipe, a device."""
     if uri.startswith("file:"):
         regular_file.exists(uris.path(uri))
     return _entry(fs, uri)
@@ -151,7 +151,7 @@ def get(path: str, local: str, overwrite: bool, as_json: bool) -> None:
 
 
 def _make_directories_like(uri: str, directories: list[Path], copies: list[FileCopy]) -> None:
-    """Make directories, of which the first is the copy of `uri`, with the permission bits of those that they copy."""
+    """Make directories with the permission bits of those that they copy; the first is the copy of `uri`."""
     here = filesystem("file:///")
     parents = (Path(copy.path).parent for copy in copies) if directories else ()
     for place in dict.fromkeys([*directories, *parents]):
@@ -160,8 +160,8 @@ def _make_directories_like(uri: str, directories: list[Path], copies: list[FileC
 
 
 def _refuse_what_is_in_the_way(directories: list[Path], copies: list[FileCopy]) -> None:
-    """Refuse before anything is fetched what no --overwrite replaces: a file where a directory is to be, a directory
-    where a file is to be."""
+    """Refuse, before anything is fetched, conflicts that --overwrite does not solve: a file where a directory is to be,
+    a directory where a file is to be."""
     needed = dict.fromkeys([*directories, *(Path(copy.path).parent for copy in copies)])
     for place in dict.fromkeys(each for directory in needed for each in (directory, *directory.parents)):
         if os.path.lexists(place) and not place.is_dir():
@@ -290,7 +290,7 @@ def _read_beginning(fs: FileSystem, uri: str, count: int) -> bytes:
 
 
 def _move(transfer: Callable[[threading.Event], tuple[int, int]], where: str, as_json: bool) -> None:
-    """Move files. A signal ends this, and what is half done is removed first."""
+    """Move files. A signal ends this; then files that are only partly written are removed first."""
     stopped = threading.Event()
     with Interrupts(ENDING) as interrupts:
         moving = start_call(lambda: transfer(stopped))

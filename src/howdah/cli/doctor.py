@@ -33,12 +33,12 @@ from howdah.storage.progress import no_notice
 
 MIN_FREE_MIB = 1024
 MAX_NODES = 8
-"""Nodes that the small job of `--run` uses at most."""
+"""The most nodes that the small job of `--run` uses."""
 TRIAL_LIMIT_S = 300.0
-"""Limit in seconds for that job; where there is no room for it, it would wait for days."""
+"""Limit in seconds for that job; if there is no room for it, it would wait for days."""
 _MARKS = {"ok": "green", "warn": "yellow", "fail": "red"}
 _EXTRAS = {"records": ("cramjam", "google_crc32c", "pyarrow")}
-"""Modules by which one sees that an extra of no engine is installed."""
+"""Modules that show whether an extra that belongs to no engine is installed."""
 
 
 @click.command(epilog=examples("howdah doctor", "howdah doctor --on yarn --run"))
@@ -91,7 +91,7 @@ def findings(engine_name: str, with_job: bool, profile: str) -> Iterator[Finding
 
 
 def _distinct(found: Iterable[ConfiguredEngine]) -> Iterator[ConfiguredEngine]:
-    """Yield the first of those that lead to the same cluster."""
+    """Yield the first of the engines that lead to the same cluster."""
     clusters = set()
     for each in found:
         try:
@@ -104,7 +104,7 @@ def _distinct(found: Iterable[ConfiguredEngine]) -> Iterator[ConfiguredEngine]:
 
 
 def _named_by_profile(found: Iterator[Finding], profile: str) -> Iterator[Finding]:
-    """Yield findings whose names say which profile they are about; "" changes nothing."""
+    """Yield findings with the profile in their names; "" changes nothing."""
     for finding in found:
         name = _("{engine}, profile {profile}", engine=finding.name, profile=profile) if profile else finding.name
         yield replace(finding, name=name)
@@ -186,8 +186,8 @@ def stack_tools() -> Finding:
 
 
 def trial(name: str, profile: str, limit_s: float = TRIAL_LIMIT_S) -> Iterator[Finding]:
-    """Run a task on each of some nodes, and say which Python its programs find there. A job that has not ended within
-    `limit_s` seconds is cancelled."""
+    """Run a task on each of some nodes, and say which Python its programs find there. The job is cancelled if it has
+    not ended within `limit_s` seconds."""
     from howdah.client.follow import Follower
     from howdah.client.job_end import cancel_job
     from howdah.client.submit import prepare

@@ -17,7 +17,7 @@ from howdah.storage.factory import filesystem
 
 
 def checks(settings: Settings) -> Iterator[Finding]:
-    """Yield the checks; each is left out if one on which it rests has failed."""
+    """Yield the checks; a check is left out if one on which it depends has failed."""
     try:
         api = KubernetesApi.of_settings(settings.values)
     except HowdahError as error:
@@ -98,7 +98,7 @@ def _image(settings: Settings) -> Iterator[Finding]:
 
 
 def _home(settings: Settings) -> Iterator[Finding]:
-    """Check that this machine can write where jobs are kept."""
+    """Check that this machine can write to the directory of jobs."""
     from howdah.client.engine_registry import engine
 
     try:

@@ -16,7 +16,7 @@ from howdah.spec.units import format_memory
 
 
 def checks(settings: Settings) -> Iterator[Finding]:
-    """Check what jobs on this machine can have."""
+    """Check the resources that jobs on this machine can have."""
     here = Machine.detect()
     said = _(
         "{memory}, {vcores} vcores, {gpus} GPUs for jobs",

@@ -17,7 +17,7 @@ from howdah.storage.factory import filesystem
 
 
 def checks(settings: Settings) -> Iterator[Finding]:
-    """Yield the checks; each is left out if one on which it rests has failed."""
+    """Yield the checks; a check is left out if one on which it depends has failed."""
     missing = [name for name in ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo") if not shutil.which(name)]
     if missing:
         yield fail("Slurm", _("not installed here: {names}", names=", ".join(missing)), "apt-get install slurm-client")
@@ -64,7 +64,7 @@ def _accounting(slurm: SlurmCommands) -> Iterator[Finding]:
 
 
 def _home(settings: Settings) -> Iterator[Finding]:
-    """Check that this user can write where jobs are kept, and that the nodes see it."""
+    """Check that this user can write to the directory of jobs, and that the nodes see it."""
     engine = SlurmEngine(settings.values)
     files, uri = filesystem(engine.home), uris.join(engine.home, f".doctor-{uuid.uuid4().hex[:8]}")
     files.mkdirs(engine.home, 0o700)

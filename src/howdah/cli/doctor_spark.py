@@ -1,4 +1,4 @@
-"""What `howdah doctor` checks of Spark."""
+"""The doctor's checks of Spark."""
 
 from __future__ import annotations
 

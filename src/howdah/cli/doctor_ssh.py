@@ -1,4 +1,4 @@
-"""What `howdah doctor` checks of the hosts that ssh reaches."""
+"""The doctor's checks of the hosts that ssh reaches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from howdah.errors import HowdahError
 
 
 def checks(settings: Settings) -> Iterator[Finding]:
-    """Yield what each host says of itself."""
+    """Yield each host's own report."""
     try:
         for host, answer in SshEngine(settings.values).ask_hosts():
             if isinstance(answer, dict):

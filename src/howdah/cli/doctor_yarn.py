@@ -25,12 +25,13 @@ from howdah.storage.factory import filesystem
 
 MAX_ANSWER_S = 15.0
 SKEW_S, LARGE_SKEW_S = 30.0, 240.0
-"""Signatures of our own messages, and Kerberos, allow for five minutes."""
+"""Differences of clocks, in seconds, from which the doctor warns, and from which it fails: the signatures of howdah's
+own messages, and Kerberos, allow for five minutes."""
 _ALL_OUT = (3, 5, 6, 7, 8)
 
 
 def checks(settings: Settings) -> Iterator[Finding]:
-    """Yield the checks; each is left out if one on which it rests has failed."""
+    """Yield the checks; a check is left out if one on which it depends has failed."""
     if ended := ended_daemons("yarn"):
         yield fail(_("sandbox"), ended, "howdah sandbox up")
     try:
@@ -120,7 +121,7 @@ def namenode(configuration: conf.Configuration) -> Iterator[Finding]:
 
 
 def staging(settings: Settings) -> Iterator[Finding]:
-    """Check that this user can write where jobs are staged."""
+    """Check that this user can write to the directory in which jobs are staged."""
     home = YarnEngine(settings.values).home
     files = filesystem(home, settings["hadoop_conf_dir"])
     uri = uris.join(home, f".doctor-{uuid.uuid4().hex[:8]}")

@@ -37,7 +37,7 @@ def explain(job_id: str | None, profile: str, as_json: bool) -> None:
 
 
 def lines(explanation: Explanation) -> Iterator[str]:
-    """Yield everything that there is to say."""
+    """Yield all sentences of the explanation."""
     state = styled_state(explanation.report.state)
     yield f"{explanation.report.id}  {explanation.report.name}  {state}"
     yield from describe_waits(explanation)
@@ -60,14 +60,14 @@ def lines(explanation: Explanation) -> Iterator[str]:
 
 
 def _event_sentences(explanation: Explanation) -> list[Event]:
-    """Return the events to tell, oldest first; an end that caused a restart is told with the restart."""
+    """Return the events to show, oldest first. An end that caused a restart is shown together with the restart."""
     told_with_restart = {event.time for event in explanation.moments if isinstance(event, (GangRestarted, Stopping))}
     ends = [event for event in explanation.failures if event.time not in told_with_restart]
     return sorted([*explanation.moments, *ends], key=lambda event: event.time)
 
 
 def describe_waits(explanation: Explanation) -> Iterator[str]:
-    """Yield for what the job waits, and why; nothing if it waits for nothing."""
+    """Yield the containers for which the job waits, and why; nothing if it waits for none."""
     for role, count in explanation.missing.items():
         yield _("{role} waits for {count} more containers", role=role, count=count)
     for role, before in explanation.after.items():

@@ -13,7 +13,7 @@ class Finding:
     """One line of `howdah doctor`."""
 
     state: str
-    """`ok`; `warn`: jobs run, but something lacks; `fail`: jobs do not run."""
+    """`ok`; `warn`: jobs run, but something is missing; `fail`: jobs do not run."""
     name: str
     """What was checked."""
     text: str
@@ -28,17 +28,17 @@ def ok(name: str, text: str) -> Finding:
 
 
 def warn(name: str, text: str, advice: str) -> Finding:
-    """Return a finding of something that lacks, though jobs run."""
+    """Return a finding about something that is missing although jobs run."""
     return Finding("warn", name, text, advice)
 
 
 def fail(name: str, text: str, advice: str) -> Finding:
-    """Return a finding with which no job runs."""
+    """Return a finding that keeps jobs from running."""
     return Finding("fail", name, text, advice)
 
 
 def guarded(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """Yield what `check` finds; an error that it raises becomes a finding of its own."""
+    """Yield the findings of `check`; an error that it raises becomes a finding."""
     try:
         yield from check()
     except HowdahError as error:

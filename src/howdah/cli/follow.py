@@ -1,4 +1,4 @@
-"""Follows a job from the command line to its end, and decides what Ctrl-C and SIGTERM do meanwhile."""
+"""Follows a job from the command line to its end, and handles Ctrl-C and SIGTERM meanwhile."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ from howdah.storage.hdfs.call_timeout import Call, CallTimeout, start_call
 
 Screen = Plain | Json
 ENGINE_S = 10.0
-"""How long an engine may take to know of a job's end after the master has written it down."""
+"""Seconds within which an engine must know of a job's end after the master has recorded it."""
 NEWS_S = 20.0
-"""How long to wait for the last news of a job that was cancelled. They take longer when the file system with its event
+"""Seconds to wait for the last news of a job that was cancelled. News take longer when the file system with its event
 log does not answer."""
 SHOW_S = 1.0
-"""How long showing an update may still take after a signal. It takes longer when nobody reads a pipe or a terminal."""
+"""Seconds for which showing an update may go on after a signal. It takes longer when nobody reads a pipe or a
+terminal."""
 
 
 def follow(
@@ -50,9 +51,9 @@ def follow(
     *,
     await_engine: bool = False,
 ) -> None:
-    """Follow the job to its end, with the output of `log_tasks` ("": none), on what `screen` makes if it is given.
-    With `await_engine` the command ends after the engine has noted the job's end, because scripts of other systems ask
-    YARN next.
+    """Follow the job to its end, with the output of `log_tasks` ("": none), on the screen that `screen` makes if it is
+    given. With `await_engine` the command ends only after the engine has noted the job's end, because scripts of other
+    systems ask YARN next.
 
     Raises:
         JobFailed, JobCancelled: by the job's outcome.
@@ -86,8 +87,8 @@ def _print_outcome(view: JobView, as_json: bool) -> None:
 
 
 class _Following:
-    """Shows a job to its end. Both the waiting for news and the showing are calls in another thread, one at a time:
-    either may take long, and a signal is obeyed meanwhile."""
+    """Shows a job to its end. Waiting for news and showing them are calls in another thread, one at a time: either may
+    take long, and a signal must be handled meanwhile."""
 
     def __init__(
         self,
@@ -128,8 +129,8 @@ class _Following:
             streams.give_up_output()
 
     def _handle_interrupt(self, on_interrupt: str) -> bool:
-        """Do what a signal asks for; return whether to go on following. SIGTERM, which a machine that shuts down sends,
-        too, cancels the job only where that was asked for."""
+        """Do what a signal asks for; return whether to go on following. SIGTERM also comes from a machine that shuts
+        down, so it cancels the job only if the user asked for that."""
         choice, engine, job_id = on_interrupt, self._follower.engine, self._follower.job_id
         if choice != "cancel" and self._interrupts.last_signal == signal.SIGTERM:
             choice = "detach"
@@ -178,7 +179,7 @@ class _Following:
             self._display = None
 
     def _leave_screen(self, limit_s: float = math.inf) -> None:
-        """Leave the screen, after what is being shown is complete.
+        """Leave the screen, after the present output is complete.
 
         Raises:
             CallTimeout: that takes longer than `limit_s`.
@@ -214,8 +215,8 @@ def _notice(text: str) -> None:
 
 
 def _ask(interrupts: Interrupts, engine: Engine, job_id: str) -> str:
-    """Ask what to do with the job, as long as it has not ended: then its end is followed. Whoever interrupts the
-    question, too, or has no answer leaves the job running."""
+    """Ask what to do with the job. If the job ends meanwhile, its end is followed. A user who interrupts the question,
+    too, or gives no answer, leaves the job running."""
     over = threading.Event()
 
     def watch() -> None:

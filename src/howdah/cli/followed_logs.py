@@ -1,5 +1,5 @@
-"""What the tasks of a followed job print: through its master while that lives, from what the engine has kept
-afterwards."""
+"""The output of the tasks of a followed job: through its master while the master runs, afterwards from the logs that
+the engine has kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from howdah.wire.messages import LogChunk
 
 
 class FollowedLogs:
-    """Reads logs at each update of a followed job; `tell_unread` is called with why its last lines can't be read."""
+    """Reads logs at each update of a followed job; `tell_unread` is called with the reason when its last lines can't be
+    read."""
 
     def __init__(self, follower: Follower, tell_unread: Callable[[str], object]) -> None:
         self._follower, self._tell_unread = follower, tell_unread
@@ -27,8 +28,8 @@ class FollowedLogs:
         self._has_missed = False
 
     def updates(self, answered: Iterable[Update]) -> Iterator[Update]:
-        """Yield the updates at which the master answers. If it has exited before all was read that the tasks had
-        printed, yield the end once more, at which the engine's archive is read."""
+        """Yield the updates at which the master answers. If the master has exited before all output of the tasks was
+        read, yield the end once more, so that the engine's archive is read."""
         last: Update | None = None
         for last in answered:
             self._has_missed = False

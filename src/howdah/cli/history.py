@@ -137,8 +137,8 @@ def _print_embed_url(job_id: str, engine_name: str, profile: str, address: str, 
 
 
 def _server(engine_name: str, profile: str, address: str) -> tuple[str, bytes, Callable[[], object]]:
-    """Return the address and the key of the history server of the engine, or of the one at `address`, and a function
-    that keeps the way there open."""
+    """Return the address and the key of the history server of the engine, or of the server at `address`, and a function
+    that keeps the connection to it open."""
     if not engine_name:
         return address, key_of(options_of(profile).state), lambda: None
     settings = settings_for({"engine": engine_name, "profile": profile})
@@ -196,8 +196,8 @@ def options_of(profile: str, roots: tuple[str, ...] = (), **more: Any) -> Histor
 
 
 def shown_clusters(engine_name: str, profile: str) -> tuple[ShownCluster, ...]:
-    """Return the clusters of the named engine, or of all, that the profiles lead to; an engine to which a profile does
-    not lead gets a line."""
+    """Return the clusters of the named engine, or of all engines, to which the profiles lead. For an engine to which a
+    profile does not lead, print a line."""
 
     def report_unusable(engine: str, profile: str, error: HowdahError) -> None:
         notice(f"{place_text(engine, profile)}: {translate_stored(str(error))}")

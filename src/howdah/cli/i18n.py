@@ -1,9 +1,9 @@
-"""What the command line says, in English or Chinese. English is the key of the catalogue of translations
-(`howdah.locale.catalogue`); tests/unit/test_language.py finds what is missing in it.
+"""The texts of the command line, in English or Chinese. English is the key of the catalogue of translations
+(`howdah.locale.catalogue`); tests/unit/test_language.py finds missing translations.
 
-HOWDAH_LANGUAGE (en, zh, auto) decides, else the user's `language` setting, else LC_ALL, LC_MESSAGES, LANG. Errors
-but mistakes in what the user wrote (`howdah.cli.mistakes`) keep English: people search for them. Help too is English in
-the code; `localise` translates a command when it is loaded.
+HOWDAH_LANGUAGE (en, zh, auto) decides, else the user's `language` setting, else LC_ALL, LC_MESSAGES, LANG. Errors stay
+English, because people search for them, except mistakes in what the user wrote (`howdah.cli.mistakes`). Help is English
+in the code, too; `localise` translates a command when it is loaded.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _(text: str, **values: object) -> str:
 
 def translate_stored(text: object) -> str:
     """Return a sentence of a master, an executor, an engine or a compat command in the chosen language, if its template
-    is known. Another user's log may say anything, and nothing in it controls the terminal."""
+    is known. Nothing in the result controls the terminal, because another user's log may contain anything."""
     said = str(text)
     if _language == "zh":
         from howdah.locale.messages import render  # who reads English needs no catalogue
@@ -60,12 +60,12 @@ def translate_stored(text: object) -> str:
 
 
 def examples(*lines: str) -> str:
-    """Return what stands below a command's help: command lines, each on a line of its own."""
+    """Return the text below a command's help: command lines, each on a line of its own."""
     return "\n".join(["\b", _EXAMPLES, *(f"  {line}" for line in lines)])
 
 
 def localise(command: click.Command) -> None:
-    """Put the help of a command, of its options and of its sub-commands into the chosen language."""
+    """Translate the help of a command, of its options and of its sub-commands into the chosen language."""
     command.help = _(command.help or "")
     command.epilog = command.epilog and command.epilog.replace(_EXAMPLES, _("Examples:"))
     for option in command.params:

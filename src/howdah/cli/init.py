@@ -22,7 +22,7 @@ from howdah.spec.units import memory_text
 
 _RUNNERS = {".py": "python", ".sh": "bash"}
 _COLUMN = 44
-"""Where comments begin, behind shorter lines."""
+"""The column at which comments begin after shorter lines."""
 
 
 @click.command(
@@ -119,7 +119,7 @@ def _lines(spec: JobSpec) -> Iterator[str]:
 
 
 def _section(name: str, given: list[str], example: str, comment: str) -> Iterator[str]:
-    """Yield a section with what is given; otherwise as a comment that shows how it is written."""
+    """Yield a section with the given values; without values, yield a comment that shows how it is written."""
     yield ""
     yield _line(f"{name}:" if given else f"# {name}:", comment)
     yield from (f"  {line}" for line in given) if given else (f"#   {example}",)

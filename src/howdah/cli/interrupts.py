@@ -32,22 +32,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SIGNALS_TO_LEAVE = 3
-"""So many signals while something is under way leave it. A second SIGTERM leaves at once."""
+"""The number of signals by which a user leaves something that is under way. A second SIGTERM leaves at once."""
 TOGETHER_S = 0.1
-"""Signals within this time in seconds are one: `timeout` and the terminal, or a terminal that is closed and its shell,
-send the same signal twice."""
+"""Seconds within which signals count as one: `timeout` and the terminal, or a closed terminal and its shell, send the
+same signal twice."""
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals that end a command: of a user, of a scheduler, of a terminal that is closed."""
+"""The signals that end a command: from a user, from a scheduler, from a closed terminal."""
 STOPPING = (signal.SIGINT, signal.SIGTERM)
-"""The signals that stop a command which submits or follows a job: of a user, of a scheduler or a pipeline. A terminal
-that is closed ends it as it ends any program."""
+"""The signals that stop a command which submits or follows a job: from a user, from a scheduler or a pipeline. A closed
+terminal ends it as it ends any program."""
 _LOOK_S = 0.05  # between two looks of the main thread: a signal that another thread got does not wake it
 _AGAIN_S = 0.5
 _LINE_BYTES = 1 << 12
 
 
 class SignalReceived(Exception):
-    """A signal has come, which whoever catches this obeys."""
+    """A signal has come; the code that catches this must obey it."""
 
 
 class Interrupts:
@@ -64,15 +64,16 @@ class Interrupts:
         clock: Callable[[], float] = time.monotonic,
         ends_process: bool = True,
     ) -> None:
-        """`ends_process` says that the process ends soon after a signal, as a command's does, and a program's not."""
+        """Set whether the process ends soon after a signal (`ends_process`): that of a command does, that of a program
+        does not."""
         self._signals, self._clock, self._ends_process = signals, clock, ends_process
         self._before: dict[int, Any] = {}
         self._held: list[int] = []
         self._last = -TOGETHER_S
         self.last_signal: int = signal.SIGINT
-        """Names the signal that has come last."""
+        """The number of the last signal."""
         self.has_left = False
-        """The user has insisted on leaving, and what was under way goes on in the background."""
+        """Whether the user has insisted on leaving; then what was under way goes on in the background."""
         self._obeyed = self._taken = self._told = False
 
     def __enter__(self) -> Interrupts:
@@ -99,7 +100,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return or raise what `function()` does; signals are held back meanwhile.
+        """Call `function` and return its result, or raise its error; signals are held back meanwhile.
 
         Raises:
             KeyboardInterrupt: the user insists on leaving; the function goes on in the background.
@@ -107,7 +108,7 @@ class Interrupts:
         return self.finish(start_in_context(function))
 
     def finish(self, call: Call[T], limit_s: float = math.inf) -> T:
-        """Return or raise what the call does; signals are held back meanwhile.
+        """Wait for the call, and return its result or raise its error; signals are held back meanwhile.
 
         Raises:
             KeyboardInterrupt: the user insists on leaving; the call goes on in the background.
@@ -116,7 +117,7 @@ class Interrupts:
         return self._wait(call, self._raise_if_insisted, limit_s)
 
     def wait(self, call: Call[T], limit_s: float = math.inf) -> T:
-        """Return or raise what the call does.
+        """Wait for the call, and return its result or raise its error.
 
         Raises:
             SignalReceived: a signal is to be obeyed; the call goes on in the background, and may be waited for again.
@@ -138,7 +139,7 @@ class Interrupts:
                     raise
 
     def read_line(self, is_over: Callable[[], bool] = lambda: False) -> str:
-        """Return a line of the terminal that is the standard input; "" as soon as `is_over()` and there is none.
+        """Return a line of the terminal that is the standard input; "" when `is_over()` is true before a line has come.
 
         Raises:
             EOFError: there is none. SignalReceived: a signal is to be obeyed.
@@ -201,8 +202,8 @@ def _detach_from_terminal() -> None:
 
 
 def start_in_context(function: Callable[[], T]) -> Call[T]:
-    """Call the function in another thread, with the context of this thread's command: what is printed there has colours
-    or none as it has here."""
+    """Call the function in another thread, with this thread's click context: its output has colours if this thread's
+    has."""
     import click
 
     from howdah.storage.hdfs.call_timeout import start_call
@@ -220,7 +221,7 @@ def start_in_context(function: Callable[[], T]) -> Call[T]:
 
 def finish_unless_interrupted(function: Callable[[], object]) -> bool:
     """Return True when `function()` has returned, False if Ctrl-C came before: then the function goes on in the
-    background, and the command is to end."""
+    background, and the command should end."""
     with Interrupts() as interrupts:
         try:
             interrupts.wait(start_in_context(function))
@@ -230,7 +231,7 @@ def finish_unless_interrupted(function: Callable[[], object]) -> bool:
 
 
 class RaisedInterrupts:
-    """Makes SIGINT a KeyboardInterrupt, as Python does, which is raised again until it is being handled."""
+    """Turns SIGINT into a KeyboardInterrupt, as Python does, and raises it again until it is being handled."""
 
     def __init__(self, again_s: float = _AGAIN_S) -> None:
         self._again_s = again_s
@@ -270,7 +271,7 @@ def _is_raising(handler: Any) -> bool:
 
 
 def _is_interrupted() -> bool:
-    """Return whether the code that runs handles a KeyboardInterrupt, or what has come of one."""
+    """Return whether the running code handles a KeyboardInterrupt, or an error that was caused by one."""
     error = sys.exc_info()[1]
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__

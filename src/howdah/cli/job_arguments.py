@@ -16,18 +16,18 @@ from howdah.errors import SpecError
 from howdah.spec import plugins
 
 WORDS = "howdah.words"
-"""Where the context has what came after `--`."""
+"""The key in the context of the words after `--`."""
 OWN_WORDS = "howdah-own-words"
-"""Where the context has those of the words that the user has given, if howdah has added others: these alone may name
-files of the user's."""
+"""The key in the context of the words that the user himself has given, if howdah has added others: only these may name
+files of the user."""
 ARGUMENTS = "howdah-arguments"
-"""Where the context has all arguments, as they were typed."""
+"""The key in the context of all arguments, as they were typed."""
 DIRECTORY = "howdah-directory"
-"""Where the context has the directory at which relative paths of a command start, if it is not the current one."""
+"""The key in the context of the directory at which relative paths of a command start, if it is not the current one."""
 
 
 class CommandWithProgram(click.Command):
-    """A command that keeps what follows `--` unchanged, as a program and its arguments."""
+    """A command that keeps the words after `--` unchanged, as a program and its arguments."""
 
     program_usage = ""
     """How the usage shows the program; "" for a program or a job file."""
@@ -49,13 +49,13 @@ class CommandWithProgram(click.Command):
 
 
 def program_words() -> tuple[str, ...] | None:
-    """Return what came after `--`; None if there was none."""
+    """Return the words after `--`; None if there was no `--`."""
     words: tuple[str, ...] | None = click.get_current_context().meta.get(WORDS)
     return words
 
 
 def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a job without a file: each is a field of the spec."""
+    """Add the options of a job without a file; each option is a field of the spec."""
     for option in (
         click.option("--conda", default="", metavar="NAME", help="Conda environment to run COMMAND with."),
         click.option(
@@ -116,7 +116,7 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def options_without_file(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every command that makes a job of a command."""
+    """Add the options of every command that makes a job from a command."""
     for option in (
         click.option("--queue", default="", help="Queue of the job, instead of the job file's."),
         click.option("-n", "--name", default="", help="Name of the job, instead of the job file's."),
@@ -134,7 +134,7 @@ def fresh_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def dry_run_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option of commands that submit a job, to show what they would do."""
+    """Add the option by which commands that submit a job only show what they would do."""
     return click.option("--dry-run", is_flag=True, help="Show what would be done, as `howdah plan` does.")(command)
 
 
@@ -170,7 +170,7 @@ def chosen_job(
 
 
 def refuse_beside_like(job_files: tuple[Path, ...], options: CommandOptions, has_stdin: bool) -> None:
-    """Refuse a job file, a command, and what belongs to a command, beside an earlier job.
+    """Refuse a job file, a command, and options of a command, if they are given together with an earlier job.
 
     Raises:
         click.UsageError: there is one.

@@ -16,23 +16,24 @@ from howdah.errors import HowdahError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 TELL_S = 1.0
-"""After so long without an answer the user hears for what the command waits."""
+"""Seconds without an answer after which the user is told what the command waits for."""
 
 
 def job_argument(required: bool = False) -> Decorator:
-    """Return a decorator that gives a command the argument `job_id`, None for none unless it is `required`."""
+    """Return a decorator that gives a command the argument `job_id`; it is None if it is not given, unless it is
+    `required`."""
     return click.argument("job_id", required=required)
 
 
 def choose_job(wanted: str | None, profile: str = "", *, acts: bool = False) -> tuple[Engine, str]:
-    """Return the job that `wanted` means, by its engine and its id, as `choose_named_job` does."""
+    """Return the engine and the id of the job that `wanted` means, as `choose_named_job` does."""
     found = choose_named_job(wanted, profile, acts=acts)
     return found.engine, found.id
 
 
 def choose_named_job(wanted: str | None, profile: str = "", *, acts: bool = False) -> NamedJob:
-    """Return the job that `wanted` means; None means the job that was submitted last. Which job it is, is said where
-    the user has not given the id. A command that `acts` on the job wants an answer of each cluster that may have it.
+    """Return the job that `wanted` means; None means the job that was submitted last. If the user has not given the id,
+    a line says which job it is. A command that `acts` on the job needs an answer from each cluster that may have it.
 
     Raises:
         HowdahError: as `find_job` does.

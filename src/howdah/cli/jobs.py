@@ -50,7 +50,7 @@ WIDE_COLUMNS = (*LIST_COLUMNS, "Tags", "Note", "Diagnostics")
 FORMS = ["table", "wide", "id", "json"]
 MAX_LISTED, MAX_REMEMBERED = 30, 200
 MAX_EXPLAINED = 5
-"""Of how many of the newest jobs that wait the table says why."""
+"""The most waiting jobs, the newest, for which the table says why they wait."""
 MAX_NAME = 40
 """A name of up to 200 characters would push the other columns off a terminal."""
 
@@ -137,8 +137,8 @@ def _show_unread_annotations(error: HowdahError) -> None:
 
 
 def _describe_jobs(engine_name: str, profile: str) -> Iterator[ListedJob]:
-    """Return the jobs of all clusters that the profiles lead to. A cluster that does not answer, and an engine to which
-    a profile does not lead, get a line; it is an error if an engine was named and no cluster of it answers."""
+    """Return the jobs of all clusters to which the profiles lead. A cluster that does not answer, and an engine to
+    which a profile does not lead, get a line. It is an error if an engine was named and no cluster of it answers."""
 
     def show_failure(engine: str, profile: str, error: HowdahError) -> None:
         of_sandbox = ended_daemons(engine) if engine else ""
@@ -251,7 +251,7 @@ def status(job_id: str | None, profile: str, as_json: bool) -> None:
 
 
 def _link(make: Callable[[], str]) -> str:
-    """Return a link; where the job's key can't be read here a line says so, and all else is shown."""
+    """Return a link. If the job's key can't be read here, print a line that says so, and return ""."""
     try:
         return make()
     except StagingError as error:

@@ -42,23 +42,23 @@ T = TypeVar("T")
 _Source = Callable[[Engine, JobReport, "LogSelection"], Iterator[T]]
 
 ANSWER_S = 30.0
-"""Limit in seconds for the answer of a master whose logs are not followed."""
+"""Limit in seconds for the answer of a master when its logs are not followed."""
 TAIL_BYTES, LINE_BYTES = 64 << 10, 400
-"""Of a stream, where not all of it is wanted; and of a line, as far as can be guessed."""
+"""Bytes that are read of a stream if not all of it is wanted; and the assumed bytes of a line."""
 
 
 @dataclass(frozen=True)
 class LogSelection:
-    """Which output of which tasks is asked for."""
+    """The output that is asked for: which lines of which tasks."""
 
     words: tuple[str, ...]
     """The tasks, roles and ranks as they were typed."""
     streams: tuple[str, ...]
     """The streams."""
     attempt: int | None
-    """The attempt; 0: all; None: the present one of a living job, all of an ended one."""
+    """The attempt; 0: all; None: the present one of a running job, all of an ended one."""
     choice: LineFilter
-    """Which lines."""
+    """The filter of lines."""
     merge: bool
     """Whether the lines of all tasks are merged by time."""
     follow: bool
@@ -66,7 +66,7 @@ class LogSelection:
     whole: bool
     """Whether all of a long log is printed."""
     last_bytes: int = TAIL_BYTES
-    """How many bytes of each stream of a running job are read at least, unless it is whole."""
+    """The least bytes that are read of each stream of a running job, unless `whole` is true."""
 
     def tasks(self, view: JobView) -> list[TaskId]:
         """Return the tasks of the job that are asked for.
@@ -147,8 +147,9 @@ def _tell_unread(reason: str) -> None:
 def output_of(
     engine: Engine, job_id: str, selection: LogSelection, report_unread: Callable[[str], object] = _tell_unread
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the chosen output of a living or ended job, byte for byte, in pieces with the headings of their logs.
-    `report_unread` is called with each reason why some of a living job's can't be read, unless it is asked again."""
+    """Yield the chosen output of a running or ended job, byte for byte, in pieces with the headings of their logs.
+    `report_unread` is called with each reason for which some output of a running job can't be read, unless it is read
+    again later."""
     read_live = partial(_live_pieces, report_unread=report_unread)
     return _live_or_archived(engine, job_id, selection, read_live, _archived_pieces)
 
@@ -156,7 +157,8 @@ def output_of(
 def _live_or_archived(
     engine: Engine, job_id: str, selection: LogSelection, read_live: _Source[T], read_archived: _Source[T]
 ) -> Iterator[T]:
-    """Yield the output of a living job; if it has ended meanwhile and nothing came, what was kept of it."""
+    """Yield the output of a running job; if the job has ended meanwhile and nothing came, yield the output that was
+    kept."""
     report = settled_report(engine, job_id)
     if report.state is State.PENDING and not report.master:
         click.echo(_("{id} has not begun: {reason}", id=job_id, reason=translate_stored(report.diagnostics)), err=True)
@@ -181,7 +183,8 @@ def _compile_pattern(text: str) -> re.Pattern[bytes] | None:
 
 
 def _parse_time(text: str, now: float) -> float:
-    """Return `text` (a duration back from now, or a moment) in seconds since 1970; 0 for none."""
+    """Return the time of `text` in seconds since 1970; 0 for none. The text is a moment, or a duration back from
+    now."""
     if not text:
         return 0.0
     try:
@@ -204,7 +207,8 @@ def _parse_attempt(text: str) -> int | None:
 
 
 def _with_container_number(selection: LogSelection, view: JobView) -> LogSelection:
-    """Return the request with the number of the container: several attempts of a task may have run in one.
+    """Return the request with the number of the container, because several attempts of a task may have run in one
+    container.
 
     Raises:
         SpecError: none of the tasks has had so many.
@@ -282,8 +286,8 @@ def _chosen_lines(
     report_unread: Callable[[str], object],
     to_end: bool,
 ) -> Iterator[LogLine]:
-    """Yield those lines of an attempt that were not read before and are chosen, as far as the master answers: a part of
-    bounded size, or `to_end` all that there are."""
+    """Yield the new lines of an attempt that are chosen, as far as the master answers: a part of bounded size, or with
+    `to_end` all lines."""
     has_more = True
     with _ignoring_silence(report_unread):
         while has_more:
@@ -292,7 +296,7 @@ def _chosen_lines(
 
 
 def _answered_updates(follower: Follower, follow: bool) -> Iterator[Update]:
-    """Yield updates of a job whose master answers. What is said first while it does not is printed.
+    """Yield updates of a job whose master answers. Until it answers, messages about that are printed.
 
     Raises:
         EngineUnavailable: it does not answer within ANSWER_S, and the job is not followed.
@@ -318,7 +322,7 @@ def _answered_updates(follower: Follower, follow: bool) -> Iterator[Update]:
 
 
 def _key_problems(follower: Follower, report: JobReport, follow: bool) -> list[str]:
-    """Return why the job's key can't be read, without which its master tells nothing.
+    """Return why the job's key can't be read; without it the master answers nothing.
 
     Raises:
         StagingError: it can't be read, and the job is not followed to its end, after which the engine has the logs.
@@ -333,7 +337,8 @@ def _key_problems(follower: Follower, report: JobReport, follow: bool) -> list[s
 
 
 def _reporting_once(selection: LogSelection, report: Callable[[str], object]) -> Callable[[str], object]:
-    """Return a function that reports each reason once; none while the job is followed, for then it is asked again."""
+    """Return a function that reports each reason once. It reports none while the job is followed, because the log is
+    read again then."""
     told: set[str] = set()
 
     def report_unread(reason: str) -> None:
@@ -346,7 +351,7 @@ def _reporting_once(selection: LogSelection, report: Callable[[str], object]) ->
 
 @contextlib.contextmanager
 def _ignoring_silence(report_unread: Callable[[str], object]) -> Iterator[None]:
-    """Go on when a log can't be read now, or the master does not answer.
+    """Go on when a log can't be read now, or when the master does not answer.
 
     Raises:
         NotFound: the master answers that there is no such log.
@@ -360,8 +365,9 @@ def _ignoring_silence(report_unread: Callable[[str], object]) -> Iterator[None]:
 
 
 def _attempts_to_read(view: JobView, task: TaskId, attempt: int | None, present: dict[TaskId, int]) -> list[int]:
-    """Return the attempts of a task that are to be read. `present` keeps which was the present one when it was read
-    last: when another follows, its end is read, too. Each has log files of its own."""
+    """Return the attempts of a task that are to be read. `present` remembers the present attempt of the last reading:
+    when another attempt has followed, the end of the earlier one is read, too. Each attempt has log files of its
+    own."""
     if attempt:
         return [attempt]
     number, known = view.tasks[task].attempt, [one.attempt for one in view.tasks[task].attempts]
@@ -419,7 +425,7 @@ def _pieces_of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None)
 def _live_pieces(
     engine: Engine, job: JobReport, selection: LogSelection, report_unread: Callable[[str], object]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the output through the master: what there is, and with `follow` what comes."""
+    """Yield the output through the master: the existing output, and with `follow` the later output."""
     offsets: dict[tuple[TaskId, int, str], int] = {}
     present: dict[TaskId, int] = {}
     follower = Follower(engine, job.id)
@@ -445,7 +451,7 @@ def _new_pieces(
     offsets: dict[tuple[TaskId, int, str], int],
     report_unread: Callable[[str], object],
 ) -> Iterator[bytes]:
-    """Yield what comes after the offset, up to where the stream ends now: a program may print faster than it is
+    """Yield the bytes from the offset up to the present end of the stream: a program may print faster than it is
     read."""
     stream, end = key[-1], math.inf
     while offsets[key] < end:

@@ -1,5 +1,6 @@
-"""Mistakes in job files, settings and command lines, and click's own words, in the chosen language. Other errors keep
-English: people search for them. In Chinese a mistake keeps its place and the values that the user wrote."""
+"""Translates mistakes in job files, settings and command lines, and click's own words, into the chosen language. Other
+errors stay English, because people search for them. In Chinese a mistake keeps its place and the values that the user
+wrote."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _READ_JOB_FILES = ("run", "submit", "plan")
 
 
 def error_lines(error: HowdahError) -> list[str]:
-    """Return what is shown of an error: a line for each mistake, and which daemons of the sandbox have ended."""
+    """Return the lines that are shown for an error: a line for each mistake, and a line about ended daemons of the
+    sandbox."""
     return [*_error_lines(error), *_ended_daemons(error)]
 
 
@@ -29,7 +31,7 @@ def _error_lines(error: HowdahError) -> list[str]:
 
 
 def _ended_daemons(error: HowdahError) -> list[str]:
-    """Return which daemons of the sandbox have ended, if no cluster answers or none is configured."""
+    """Return the daemons of the sandbox that have ended, if no cluster answers or none is configured."""
     unknown = isinstance(error, SpecError) and error.mistakes[0].place == "HADOOP_CONF_DIR"
     if not unknown and not isinstance(error, EngineUnavailable):
         return []
@@ -55,7 +57,7 @@ def _chinese(mistake: Mistake) -> str:
 
 
 def show_usage_error(error: click.ClickException, words: Sequence[str]) -> None:
-    """Print what is wrong with a command line, which has these words, as click does."""
+    """Print what is wrong with the command line `words`, as click does."""
     _show_as_click(error)
     if isinstance(error, click.NoSuchOption) and error.ctx is not None and error.ctx.command.name in _READ_JOB_FILES:
         from howdah.config.job_file import PROGRAMS, refuse_program

@@ -1,4 +1,4 @@
-"""`howdah page`: a link to a job's page, which may act or only look."""
+"""`howdah page`: a link to a job's page, which permits actions or only looking."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def page(
 
 
 def _key_of(url: str, engine: Engine, profile: str) -> bytes | None:
-    """Return the key of the history server of a link, None if it is another user's."""
+    """Return the key of the history server of a link; None if the server belongs to another user."""
     token = ApiClient(url).token
     with contextlib.suppress(StagingError):
         key = key_of(Path(state_directory(os.environ), "history"))
@@ -85,7 +85,7 @@ def _key_of(url: str, engine: Engine, profile: str) -> bytes | None:
 
 @contextlib.contextmanager
 def _shown(url: str, expires: float, as_json: bool, opens: bool) -> Iterator[None]:
-    """Print a link, and let a browser open it if that is wanted."""
+    """Print a link, and open it in a browser if that is wanted."""
     click.echo(to_json({"url": url, "expires": expires}) if as_json else url)
     tell_ssh_tunnel(url)
     with opened(url) if opens else contextlib.nullcontext():
@@ -94,7 +94,7 @@ def _shown(url: str, expires: float, as_json: bool, opens: bool) -> Iterator[Non
 
 
 def keep_tunnel(engine: Engine, job_id: str, hours: float = HOURS) -> None:
-    """Stay while a link that was printed leads through this process: until the job ends, or Ctrl-C."""
+    """Stay while a printed link leads through this process: until the job ends, or until Ctrl-C."""
     if not engine.has_tunnel:
         return
     notice(_("the link leads through this command: Ctrl-C ends both"))

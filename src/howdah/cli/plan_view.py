@@ -1,4 +1,5 @@
-"""The output of `howdah plan`, on one screen: the resources, where files go, and what would be uploaded."""
+"""The output of `howdah plan`, on one screen: the resources, the targets of files, and the files that would be
+uploaded."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from howdah.storage.factory import filesystem
 ROLE_COLUMNS = ("Role", "Tasks", "Memory", "vcores", "GPUs", "Command")
 MAX_SHOWN = 6
 MAX_CHECKED = 500
-"""Files of which the plan asks whether they are there already."""
+"""The most files for which the plan checks whether they have been uploaded already."""
 MAX_COMMAND = 100
 
 
@@ -164,7 +165,7 @@ def _environment(staged: StagedJob) -> list[str]:
 
 
 def _uploads(staged: StagedJob, conf_dir: str) -> Iterator[str]:
-    """Yield the files that are not where the containers get them from."""
+    """Yield the files that must still be uploaded to the place from which containers get them."""
     wanted = {
         file.uri: (file.name, file.size) for file in (*staged.files, *staged.runtime, *staged.page) if file.source
     }

@@ -1,6 +1,6 @@
-"""The start and the end of many tasks in few lines.
+"""Shows the start and the end of many tasks in few lines.
 
-For a job of 20 tasks, one line a second at most says which tasks have a container, have joined, run, and have
+For a job of 20 tasks, at most one line a second says which tasks have a container, have joined, run, and have
 succeeded.
 """
 
@@ -28,8 +28,8 @@ def event_line(event: Event) -> str:
 
 
 class TaskProgressLines:
-    """Turns events into lines. `sentence` says one event. Events that many tasks have alike are held for a second, or
-    until another event is said, and said together."""
+    """Turns events into lines. `sentence` returns the line of one event. Events of the same kind from many tasks are
+    held for a second, or until another event comes, and are then shown as one line."""
 
     def __init__(self, sentence: Callable[[Event], str], clock: Callable[[], float] = time.monotonic) -> None:
         self._sentence, self._clock = sentence, clock
@@ -61,7 +61,7 @@ class TaskProgressLines:
 
 
 def _kind(event: Event) -> Kind | None:
-    """Return which of the common events this is; None for one that is said alone."""
+    """Return the kind of a common event; None for an event that gets a line of its own."""
     if isinstance(event, Launched):
         return Launched if event.giver in (None, event.task) else None
     if isinstance(event, Ended):
@@ -95,7 +95,7 @@ def _nodes(names: Iterable[str]) -> str:
 
 
 def task_ranges(tasks: Iterable[TaskId]) -> str:
-    """Return the tasks as options take them: `worker:0-7,9, ps:0`."""
+    """Return the tasks in the form of options: `worker:0-7,9, ps:0`."""
     roles: dict[str, list[int]] = {}
     for task in tasks:
         roles.setdefault(task.role, []).append(task.index)

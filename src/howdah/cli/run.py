@@ -138,8 +138,8 @@ def prepared_job(
     like: str = "",
     **of_command: Any,
 ) -> PreparedJob:
-    """Plan the job of a file, of a command, or of the earlier job `like`, with the command line's changes, and then as
-    `change` returns it."""
+    """Plan the job of a file, of a command, or of the earlier job `like`, with the changes of the command line, and
+    then those of `change`."""
     fields = {key: value for key, value in (("name", name), ("queue", queue)) if value}
     given = str(_keep_input()) if stdin and not job_files and not like else ""
     options = CommandOptions(**of_command, stdin=given)
@@ -180,7 +180,7 @@ def prepared_job(
 
 
 def _job_like(earlier: NamedJob, sets: tuple[str, ...], fields: dict[str, str]) -> tuple[LoadedJob, Path | None]:
-    """Return a job like an earlier one, and the path that its file had."""
+    """Return a job like an earlier one, and the path of the earlier job's file."""
     from howdah.client.follow import fetch_update
     from howdah.client.kept_job import load_kept_job
 
@@ -226,7 +226,7 @@ def submit_or_exit(prepared: PreparedJob, quiet: bool, interrupts: Interrupts) -
 
 
 def upload_and_submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
-    """Submit; `check` is called during the upload, and may end it by an error."""
+    """Submit the job; `check` is called during the upload, and may end it by an error."""
     if prepared.plan.job.sources.get("hadoop_conf_dir") == SANDBOX:
         from howdah.cli.sandbox import ended_daemons
 
@@ -263,9 +263,9 @@ def run_prepared(
     await_engine: bool = False,
     signals: Sequence[int] = STOPPING,
 ) -> None:
-    """Submit and follow the job, on what `screen` makes if it is given; with `await_engine` until the engine has noted
-    the end, too. `on_interrupt` says what each of `signals` does to the job; SIGTERM leaves it running unless that is
-    `cancel`.
+    """Submit and follow the job, on the screen that `screen` makes if it is given; with `await_engine` until the engine
+    has noted the end, too. `on_interrupt` says what each of `signals` does to the job; SIGTERM leaves the job running
+    unless `on_interrupt` is `cancel`.
 
     Raises:
         JobFailed, JobCancelled: by the job's outcome.
@@ -297,7 +297,7 @@ def follow_submitted(
     await_engine: bool = False,
     is_new: bool = False,
 ) -> None:
-    """Follow a job as `run_prepared` does, after its submission; say that it was submitted if it `is_new`."""
+    """Follow a job as `run_prepared` does, after its submission. If it `is_new`, say that it was submitted."""
     try:
         if is_new and not as_json:
             click.echo(_("submitted {id} to {engine}", id=job_id, engine=engine.name))

@@ -137,7 +137,7 @@ def _start_spark(given: Mapping[str, Any], as_json: bool) -> None:
 
 
 class _Progress:
-    """Prints what a start or stop does. On a terminal, a line that says more of the same replaces the last one."""
+    """Prints the steps of a start or stop. On a terminal, a line that continues the last one replaces it."""
 
     def __init__(self) -> None:
         self._topic = ""

@@ -62,7 +62,7 @@ def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
 
 
 def _await_snapshots(engine: Engine, job_id: str, numbers: set[int]) -> Iterator[SnapshotView]:
-    """Yield each of the snapshots when it is complete or has failed; at the job's end at the latest."""
+    """Yield each of the snapshots when it is complete or has failed, at the latest when the job ends."""
     for update in Follower(engine, job_id).updates():
         for view in _ended_snapshots(update.view, numbers):
             numbers.discard(view.number)

@@ -58,7 +58,7 @@ def stacks(job_id: str | None, task: str, native: bool, last: bool, profile: str
 
 
 def _print_text(text: str) -> None:
-    """Print a file that another user may have written: nothing in it controls the terminal."""
+    """Print a file that another user may have written, so that nothing in it controls the terminal."""
     for line in text.splitlines():
         click.echo(readable(line.encode("utf-8", "backslashreplace")))
 

@@ -1,5 +1,5 @@
-"""The standard streams of a command in every condition: closed, full, without a reader, or in an encoding without some
-of the characters that a program prints."""
+"""Makes the standard streams of a command usable in every condition: closed, full, without a reader, or in an encoding
+without some of the characters that a program prints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ import click
 from howdah.errors import EngineUnavailable, StagingError
 
 UNREAD = 141
-"""The status of what the system ends by SIGPIPE, as it does other commands whose reader has gone (`| head`)."""
+"""The exit status of a process that the system ends by SIGPIPE, as it ends other commands whose reader has exited (`|
+head`)."""
 MIN_OPEN_FILES = 64
 _ESCAPED = "howdah.escaped"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -62,11 +63,11 @@ def _outlive_terminal(stream: TextIO) -> TextIO:
 
 
 class _Terminal(io.FileIO):
-    """The terminal. Its closing is told by SIGHUP, which decides what ends, and which may come later than the error
-    of what is printed meanwhile."""
+    """The terminal. SIGHUP reports that it was closed, and decides what ends. The signal may come later than the error
+    of a write to the closed terminal."""
 
     def write(self, data: Any, /) -> int:
-        """Write what `write` of a file does, or nothing where the terminal has been closed."""
+        """Write as a file does; write nothing if the terminal has been closed."""
         try:
             return super().write(data)
         except OSError as error:
@@ -77,7 +78,8 @@ class _Terminal(io.FileIO):
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    """Escape what can't be encoded as JSON does, in UTF-16, so that `--json` prints JSON in any encoding."""
+    """Escape characters that can't be encoded, in the form of JSON (UTF-16), so that `--json` prints JSON in any
+    encoding."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
@@ -116,7 +118,7 @@ def ended_by_streams() -> Iterator[None]:
 
 
 def has_unread_input() -> bool:
-    """Return whether somebody has put something on the standard input, which no terminal is."""
+    """Return whether there is input on the standard input, and it is no terminal."""
     with contextlib.suppress(OSError):
         mode, waiting = os.fstat(0).st_mode, array.array("i", [0])
         if stat.S_ISREG(mode):
@@ -143,7 +145,7 @@ def print_error(lines: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def stderr_may_be_full() -> Iterator[None]:
-    """Ignore that standard error has no room or no reader."""
+    """Ignore errors because standard error has no room or no reader."""
     try:
         yield
     except OSError as error:
@@ -153,14 +155,14 @@ def stderr_may_be_full() -> Iterator[None]:
 
 
 def give_up_output() -> None:
-    """Note that another thread is writing to standard output, and may never return because nobody reads it."""
+    """Note that another thread is writing to standard output, and may never return because nobody reads the output."""
     global _given_up
     _given_up = True
 
 
 @contextlib.contextmanager
 def exit_without_output() -> Iterator[None]:
-    """Exit at once where the output was given up: the interpreter would wait for it."""
+    """Exit at once if the output was given up, because the interpreter would wait for it."""
     global _given_up
     _given_up = False
     try:
@@ -172,5 +174,5 @@ def exit_without_output() -> Iterator[None]:
 
 
 def _discard_output(stream: int) -> None:
-    """Drop what is still buffered: if it failed once more, the interpreter would exit with 120."""
+    """Drop the buffered output: if writing it failed once more, the interpreter would exit with 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

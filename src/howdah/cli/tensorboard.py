@@ -166,7 +166,7 @@ def _submit_as_job(request: dict[str, Any], engine_name: str, profile: str, as_j
 
 
 def _show(engine: Engine, job_id: str, url: str, as_json: bool) -> None:
-    """Print a link to what a task serves, and stay while it leads through this process."""
+    """Print a link to the port of a task, and stay while the link leads through this process."""
     print_link(engine.reach_url(job_id, url), as_json)
     keep_tunnel(engine, job_id)
 

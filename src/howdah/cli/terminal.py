@@ -1,4 +1,4 @@
-"""How jobs are shown on a terminal: a live table, plain lines for logs and pipes, JSON for programs."""
+"""Shows jobs on a terminal: a live table, plain lines for logs and pipes, JSON for programs."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ ROLE_STATES = ("Role", "Tasks", "State")
 BESIDE_ROWS = 4
 """Rows of a terminal that the table of the tasks leaves to other lines."""
 BAR_S, MAX_BARS = 2.0, 8
-"""Seconds between two states of a line that is written over again and again; the most of them below the table."""
+"""Seconds between two prints of a line that a program overwrites again and again; and the most such lines below the
+table."""
 MAX_WAITS = 20
-"""Reasons for which a job waits that are not printed again."""
+"""The most reasons for waiting that are remembered, so that they are not printed again."""
 MAX_TRACKER_LINES = 10
 TASK_COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_cyan", "bright_yellow", "bright_magenta")
 TASK_COLUMNS = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
@@ -44,7 +45,8 @@ _COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red"
 class Plain:
     """Prints lines, for logs and pipes.
 
-    A line that is written over again and again, such as a progress bar, is printed every `BAR_S` seconds as it is then.
+    A line that a program overwrites again and again, such as a progress bar, is printed every `BAR_S` seconds in its
+    present state.
     """
 
     def __init__(self, out: TextIO = sys.stdout, clock: Callable[[], float] = time.monotonic) -> None:
@@ -69,7 +71,7 @@ class Plain:
         self._rest.clear()
 
     def show(self, update: Update) -> None:
-        """Print what is new: what a program has printed before its end."""
+        """Print the news; the output of a program is printed before its end."""
         ends = next((n for n, event in enumerate(update.events) if isinstance(event, Ended)), len(update.events))
         self._show_events(update.events[:ends], update)
         if not update.events and not update.view.tasks:
@@ -125,7 +127,7 @@ class Plain:
 
 
 def shown_line(line: bytes) -> str:
-    """Return a line as text; `click` drops its colours where they are not shown."""
+    """Return a line as text; `click` drops its colours if they are not shown."""
     return readable(line, not os.environ.get("NO_COLOR"))
 
 
@@ -135,7 +137,7 @@ def coloured_task(task: TaskId) -> str:
 
 
 def styled_heading(name: str) -> str:
-    """Return the heading of what follows: bold, and in the colour of its task if it begins with one."""
+    """Return a heading: bold, and in the colour of its task if it begins with one."""
     colour = None
     with contextlib.suppress(ValueError):
         colour = _colour_of(TaskId.parse(name.partition(" ")[0]))
@@ -188,7 +190,7 @@ class Live(Plain):
         self._live.__exit__(None, None, None)
 
     def show(self, update: Update) -> None:
-        """Print what is new and draw the table again, with the lines below it that are written over again and again."""
+        """Print the news and draw the table again, with the overwritten lines below it."""
         from rich.console import Group
         from rich.text import Text
 
@@ -199,7 +201,7 @@ class Live(Plain):
             self._live.update(Group(table, *(Text.from_ansi(bar, no_wrap=True) for bar in bars[:MAX_BARS])))
 
     def _show_bar(self, task: TaskId, stream: str, rest: bytes) -> None:
-        """Print nothing: the table has it."""
+        """Print nothing, because the table shows the bar."""
 
     def _of_task(self, task: TaskId, stream: str, text: str) -> str:
         return super()._of_task(task, stream, text).replace(str(task), coloured_task(task), 1)
@@ -234,7 +236,7 @@ def task_table(view: JobView, max_tasks: int) -> Any:
 
 
 def role_rows(view: JobView) -> Iterator[tuple[str, str, str]]:
-    """Yield each role with the number of its tasks, and how many are in which state."""
+    """Yield each role with the number of its tasks, and the number of tasks in each state."""
     for role in dict.fromkeys(task.role for task in view.tasks):
         states = Counter(row(task)[0] for task in view.tasks.values() if task.id.role == role)
         said = ", ".join(f"{count} {state}" for state, count in states.most_common())
@@ -257,7 +259,8 @@ def row(task: TaskView) -> tuple[str, ...]:
 
 
 def phase(task: TaskView) -> str:
-    """Return what a task that does not run yet is doing; while its files come, how many of their bytes have."""
+    """Return what a task that does not run yet is doing; while its files are fetched, how many of their bytes have
+    come."""
     if task.phase != "localising" or not task.data_total_bytes:
         return task.phase
     return f"{task.phase} {mib(task.data_bytes)}/{mib(task.data_total_bytes)} MiB"
@@ -269,7 +272,7 @@ def task_lines(tasks: Iterable[TaskView]) -> Iterator[str]:
 
 
 def stream_lines(view: JobView) -> Iterator[str]:
-    """Yield how much the input streams gave the tasks, and how much of it was read from the node itself."""
+    """Yield how many bytes the input streams gave to the tasks, and how many of them were read from the node itself."""
     given = sum(task.usage.streamed_bytes for task in view.tasks.values())
     near = sum(task.usage.local_bytes for task in view.tasks.values())
     if given:
@@ -278,7 +281,7 @@ def stream_lines(view: JobView) -> Iterator[str]:
 
 
 def python_lines(view: JobView) -> Iterator[str]:
-    """Yield which Python runs the master and the executors, and which one the programs find."""
+    """Yield the Python that runs the master and the executors, and the Python that the programs find."""
     found = {
         "master": {view.python},
         "executors": {task.python for task in view.tasks.values()},
@@ -290,7 +293,7 @@ def python_lines(view: JobView) -> Iterator[str]:
 
 
 def tracker_lines(view: JobView) -> Iterator[str]:
-    """Yield where the first runs of experiment trackers are."""
+    """Yield the addresses of the first runs of experiment trackers."""
     runs = list(tracker_runs(view))
     for run in runs[:MAX_TRACKER_LINES]:
         yield _("{task} is tracked by {tracker}: {url}", task=run["task"], tracker=run["tracker"], url=run["url"])
@@ -299,7 +302,7 @@ def tracker_lines(view: JobView) -> Iterator[str]:
 
 
 def hint_lines(view: JobView) -> Iterator[str]:
-    """Yield what to ask for next time; and of a running job, when it will end."""
+    """Yield hints for the next submission, and the expected end of a running job."""
     left = eta(view, time.time())
     if left is not None:
         yield _("done in about {time}", time=_duration_text(left))
@@ -308,7 +311,7 @@ def hint_lines(view: JobView) -> Iterator[str]:
 
 
 def _duration_text(seconds: float) -> str:
-    """Return a duration as people say it, to two places."""
+    """Return a duration in the usual form for people, with its two largest units."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
@@ -332,12 +335,12 @@ def verdict(view: JobView) -> Iterator[str]:
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the option `as_json`, for one that has one thing to tell."""
+    """Give a command that prints a single result the option `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="One JSON object.")(command)
 
 
 def print_result(text: str, record: Mapping[str, object], as_json: bool) -> None:
-    """Print what a command has to tell, for people or for programs."""
+    """Print the result of a command, as text or as JSON."""
     click.echo(to_json(record) if as_json else text)
 
 
@@ -347,7 +350,7 @@ def styled_state(state: State) -> str:
 
 
 def place_text(engine: str, profile: str) -> str:
-    """Return how messages name a cluster: by the engine, the profile that leads there, or both."""
+    """Return the name of a cluster in messages: the engine, the profile that leads to it, or both."""
     if engine and profile:
         return _("{engine}, profile {profile}", engine=engine, profile=profile)
     return engine or _("profile {profile}", profile=profile)
@@ -367,7 +370,7 @@ def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _width(text: str) -> int:
-    """Return the places that a text takes on a terminal, where a Chinese character takes two, and a colour none."""
+    """Return the width of a text on a terminal: a Chinese character takes two columns, a colour none."""
     text = click.unstyle(text) if "\x1b" in text else text
     return len(text) if text.isascii() else sum(1 + (east_asian_width(char) in "WF") for char in text)
 

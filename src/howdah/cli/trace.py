@@ -101,7 +101,7 @@ def _host_names(host: str) -> list[str]:
 
 
 def _ask_executors(host: str, pid: int, profile: str) -> dict[str, Any] | None:
-    """Ask the executors of your own jobs on `host`: the process may be below a program."""
+    """Ask the executors of your own jobs on `host`, because the process may be a descendant of a program."""
     for engine, report in _running_jobs(profile):
         with contextlib.suppress(HowdahError, WireError):
             update = fetch_update(engine, report.id)
@@ -117,7 +117,7 @@ def _ask_executors(host: str, pid: int, profile: str) -> dict[str, Any] | None:
 
 
 def _running_jobs(profile: str) -> Iterator[tuple[Engine, JobReport]]:
-    """Yield the running jobs of all clusters that the profiles lead to; one that does not answer gets a line."""
+    """Yield the running jobs of all clusters to which the profiles lead; a cluster that does not answer gets a line."""
     clusters = find_clusters("", profile)
     for cluster, answer in zip(clusters, describe_clusters(clusters), strict=True):
         if answer.error is not None:
@@ -126,7 +126,7 @@ def _running_jobs(profile: str) -> Iterator[tuple[Engine, JobReport]]:
 
 
 def _with_details(connection: sqlite3.Connection, trace: dict[str, Any], profile: str) -> dict[str, Any]:
-    """Return the answer with everything that the job's log, the index and its engine know."""
+    """Return the answer with all details that the job's log, the index and its engine know."""
     job = trace["job"]
     directory = trace.get("directory") or newest_directory(connection, job)
     row = row_of(connection, job, directory, time.time())

@@ -30,10 +30,10 @@ from howdah.storage.hdfs.call_timeout import CallTimeout, start_call
 NOT_ENDED = 75
 """The exit status of `wait --timeout` when a job has not ended: the system's "try again"."""
 ENGINE_S = 10.0
-"""How long an engine may take to know of an end that the master has written down."""
+"""Seconds within which an engine must know of an end that the master has recorded."""
 
 Ended = tuple[int, JobReport | BaseException]
-"""The number of a job and its last report, or why it is not known how it ended."""
+"""The number of a job, and its last report or the reason why its end is not known."""
 
 
 @click.command(epilog=examples("howdah wait prepare train", "howdah wait --timeout 2h @last || howdah explain"))
@@ -57,7 +57,7 @@ def wait(job_ids: tuple[str, ...], timeout: str, profile: str, as_json: bool) ->
 def wait_for_jobs(
     jobs: Sequence[tuple[Engine, str]], as_json: bool, interrupts: Interrupts, limit_s: float = math.inf
 ) -> None:
-    """Wait for the ends of jobs, and print how each has ended when it has.
+    """Wait for the ends of jobs, and print each end when it comes.
 
     Raises:
         SystemExit: with the result of the jobs, unless all succeeded; with NOT_ENDED after `limit_s` seconds; with 130
@@ -105,7 +105,7 @@ def wait_for_jobs(
 
 
 def _last_look(jobs: Sequence[tuple[Engine, str]], interrupts: Interrupts) -> list[JobReport | None]:
-    """Return what the jobs' engines say now; None for one that does not within ENGINE_S."""
+    """Return the engines' present reports of the jobs; None if an engine does not answer within ENGINE_S."""
     calls = [start_call(partial(report_of, engine, job_id)) for engine, job_id in jobs]
     until, found = time.monotonic() + ENGINE_S, list[JobReport | None]()
     for call in calls:
@@ -124,7 +124,7 @@ def _follow(number: int, engine: Engine, job_id: str, ends: queue.SimpleQueue[En
 
 
 def _wait(engine: Engine, job_id: str) -> JobReport:
-    """Return the last report of a job; what it waits for is printed meanwhile."""
+    """Return the last report of a job; meanwhile print the reasons for which it waits."""
     told: set[str] = set()
 
     def tell(text: str) -> None:

@@ -1,1 +1,1 @@
-"""Outside the cluster: from a job file to a plan, from a plan to a job, and back from a job to what people see."""
+"""The client: makes a plan of a job file, submits the plan as a job, and shows users how the job goes."""

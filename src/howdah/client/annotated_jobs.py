@@ -1,4 +1,4 @@
-"""Notes, tags and the archive mark of the user's jobs, read and written where the jobs are, without a server."""
+"""Reads and writes the notes, tags and archive marks of the user's jobs in the home of the jobs, without a server."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from howdah.storage.factory import filesystem
 def with_annotations(
     jobs: Iterable[ListedJob], report_unread: Callable[[HowdahError], None] = lambda _: None
 ) -> Iterator[ListedJob]:
-    """Yield the jobs with what people have added to them. Each home is listed once, and a file read for a job that has
-    one; a file that can't be read counts as none. `report_unread` is called once for each home that can't be read."""
+    """Yield the jobs with the annotations that people have added. Each home is listed once, and a file is read only for
+    a job that has one; a file that can't be read counts as none. `report_unread` is called once for each home that
+    can't be read."""
     listings: dict[str, frozenset[str]] = {}
     for job in jobs:
         report = job.report
@@ -67,7 +68,8 @@ def _annotated(report: JobReport, found: Annotation) -> JobReport:
 
 
 def locate(engine: Engine, job_id: str) -> JobReport:
-    """Return the engine's report of a job; of a job that the engine has forgotten, one that says where it is.
+    """Return the engine's report of a job; if the engine has forgotten the job, return a report that says where the job
+    is.
 
     Raises:
         JobNotFound: there is no such job.
@@ -86,12 +88,12 @@ def locate(engine: Engine, job_id: str) -> JobReport:
 
 
 def engine_of_forgotten(job_id: str, profile: str = "") -> Engine | None:
-    """Return the engine whose jobs have ids of this form; None for what is no whole id."""
+    """Return the engine whose jobs have ids of this form; None if this is no complete id."""
     return engine_of(job_id, profile) if name_of_id(job_id) else None
 
 
 def read_annotation(report: JobReport) -> Annotation:
-    """Return the annotation of a job, with the tags of its job file where nobody has given it others.
+    """Return the annotation of a job. Its tags are those of the job file, unless somebody has given it others.
 
     Raises:
         StagingError, EngineUnavailable: it can't be read.
@@ -114,7 +116,7 @@ def change_annotation(
     present_tags: int = 0,
     edit_tags: job_annotations.EditTags | None = None,
 ) -> Annotation:
-    """Change fields of the job's annotation, and return it. `present_tags` is the number of the tags that it has.
+    """Change fields of the job's annotation, and return it. `present_tags` is the number of tags that the job has now.
 
     Raises:
         InvalidRequest, NotPermitted, EngineUnavailable: as of `job_annotations.change`.

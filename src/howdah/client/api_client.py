@@ -1,6 +1,6 @@
 """Calls the REST API of a history server or a master. A program with a link may do what a browser may.
 
-The link is that of the page (`howdah page`, `howdah history`); its tokens stand behind the `#`, or in the query.
+The link is that of the page (`howdah page`, `howdah history`); its tokens are after the `#`, or in the query.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _rows(answer: Any, name: str) -> list[Any]:
 
 
 def encode_query(query: Mapping[str, Any]) -> str:
-    """Encode a query for an address; None is left out, a parameter of several values is repeated."""
+    """Encode a query for an address. Values that are None are left out; a parameter with several values is repeated."""
     return urllib.parse.urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
 
 
@@ -126,7 +126,7 @@ def decode_answer(path: str, status: int, body: bytes) -> Any:
 
 
 def error_of(status: int, body: bytes) -> HowdahError:
-    """Return an error with the server's own sentence, of the class that says who must act."""
+    """Return an error with the server's own sentence. Its class says who must act."""
     try:
         said = json.loads(body)
         text, place = str(said["error"]), str(said["place"])

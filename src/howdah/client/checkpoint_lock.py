@@ -32,9 +32,11 @@ def release_stale_lock(plan: Plan) -> None:
 
 
 def _ended(held: directory_lock.DirectoryLock) -> bool:
-    """Return whether an engine says that the job has ended; all clusters that the user's profiles lead to are asked,
-    because the job need not be on the one of the profile in use. This user's job has also ended if its engine forgets
-    jobs and all clusters say that they do not know it; another user's job may be where these profiles do not lead."""
+    """Return whether an engine says that the job has ended. All clusters of the user's profiles are asked, because the
+    job need not be on the cluster of the profile in use.
+
+    A job of this user has also ended if its engine forgets jobs and all clusters say that they do not know it. A job of
+    another user may be on a cluster that is in none of these profiles."""
     name = name_of_id(held.job)
     unusable: list[HowdahError] = []
     try:

@@ -1,4 +1,4 @@
-"""Finds the clusters that the user's profiles lead to, and asks them for jobs, all at the same time."""
+"""Finds the clusters of the user's profiles, and asks them for jobs, all at the same time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ConfiguredCluster:
 
 @dataclass(frozen=True)
 class ClusterAnswer:
-    """What a cluster says of its jobs."""
+    """A cluster's answer about its jobs."""
 
     engine: str
     """The name of the engine that was asked."""
@@ -63,16 +63,16 @@ class ConfiguredEngine:
     name: str
     """The name by which `--on` chooses the engine."""
     info: EngineInfo
-    """What the engine declares of itself: its classes, settings and checks."""
+    """The engine's own description: its classes, settings and checks."""
     settings: Settings
-    """All settings, as this profile has them."""
+    """All settings with this profile."""
 
 
 def find_configured_engines(
     name: str = "", profile: str = "", report_unusable: ReportUnusable = lambda *_: None
 ) -> Iterator[ConfiguredEngine]:
-    """Yield the named engine, or all, once for each of the user's profiles that names it or has settings for it: first
-    for the profile in use. With `profile` only this one counts.
+    """Yield the named engine, or all engines, once for each of the user's profiles that names it or has settings for
+    it; the profile in use comes first. With `profile` only that profile is used.
 
     `report_unusable` is called for each other profile whose settings are wrong.
 
@@ -101,8 +101,8 @@ def _configured_engines_of_profile(infos: Sequence[tuple[str, EngineInfo]], prof
 def find_clusters(
     name: str = "", profile: str = "", report_unusable: ReportUnusable = lambda *_: None
 ) -> list[ConfiguredCluster]:
-    """Return the clusters of the named engine, or of all, that the user's profiles lead to, each once: first those of
-    the profile in use. With `profile` only this one counts.
+    """Return the clusters of the named engine, or of all engines, to which the user's profiles lead, each once; those
+    of the profile in use come first. With `profile` only that profile is used.
 
     `report_unusable` is called for each profile that does not lead to a cluster of an engine for which it has settings.
 
@@ -140,8 +140,8 @@ def describe_clusters(
 
 
 def ask_at_once(questions: Sequence[Callable[[], T]], limit_s: float, here: Sequence[int] = ()) -> Iterator[T | None]:
-    """Call all questions at the same time, and yield their answers in order; None for one that takes longer than
-    `limit_s`. Those with the numbers `here` are called by the calling thread."""
+    """Call all questions at the same time, and yield their answers in order; None for a question that takes longer than
+    `limit_s`. The questions whose numbers are in `here` are called by the calling thread."""
     answers: list[Future[T]] = [Future() for _ in questions]
 
     def ask(number: int) -> None:
@@ -168,10 +168,10 @@ def too_late(limit_s: float) -> EngineUnavailable:
 
 
 def engine_of(job_id: str, profile: str = "") -> Engine:
-    """Return the engine that a job's id belongs to; the configured one for an id of an unknown form.
+    """Return the engine of a job's id; for an id of an unknown form, the configured engine.
 
-    Where profiles lead to several clusters of the engine and `profile` chooses none, it is that of the cluster that has
-    the job, first the one of the profile in use.
+    If profiles lead to several clusters of the engine and `profile` chooses none, return the engine with the settings
+    of the cluster that has the job. The cluster of the profile in use is asked first.
 
     Raises:
         SpecError: the profile in use does not lead to the job, and several others lead to jobs of this id.
@@ -189,8 +189,8 @@ def engine_of(job_id: str, profile: str = "") -> Engine:
 
 
 def _find_cluster_of(job_id: str, name: str) -> Engine | None:
-    """Return the named engine with the settings by which the job is found; None if no cluster has the job. The only
-    cluster that there is need not be asked."""
+    """Return the named engine with the settings with which the job is found; None if no cluster has the job. If there
+    is only one cluster, it is not asked."""
     clusters = find_clusters(name)
     if len(clusters) == 1:
         return clusters[0].engine

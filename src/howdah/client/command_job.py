@@ -38,15 +38,15 @@ class CommandOptions:
     conda: str = ""
     files: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
-    """Each is `path#name`, as in a job file."""
+    """Inputs, each as `path#name`, as in a job file."""
     outputs: tuple[str, ...] = ()
-    """Each is `path#directory`: `directory` of the working directory is kept at `path`."""
+    """Outputs, each as `path#directory`: the `directory` of the working directory is stored at `path`."""
     env: tuple[str, ...] = ()
-    """Each is `NAME=VALUE`, or `NAME` for the value that the variable has here."""
+    """Variables, each as `NAME=VALUE`, or `NAME` for the variable's present value."""
     env_files: tuple[str, ...] = ()
-    """Files with a variable in each line, as `env` takes it."""
+    """Files that have a variable in each line, in the form of `env`."""
     secrets: tuple[str, ...] = ()
-    """Each is `NAME=env:VARIABLE`, `NAME=file:PATH`, or `NAME` for the variable of this name."""
+    """Secrets, each as `NAME=env:VARIABLE`, `NAME=file:PATH`, or `NAME` for the variable of this name."""
     stdin: str = ""
     """A file from which each task reads its standard input."""
 
@@ -67,8 +67,8 @@ def load_command(
     notice: Callable[[str], None],
     own_words: Sequence[str] | None = None,
 ) -> LoadedJob:
-    """Make the job that runs `words`, a program and its arguments (a single word: a shell line), from `base_directory`.
-    Files are sent along that `own_words` name, all of the words unless given.
+    """Make the job that runs `words`, a program and its arguments (a single word is a shell line), from
+    `base_directory`. The files that `own_words` name are sent along; `own_words` are all of the words unless given.
 
     `notice` is called with the files and the framework that were chosen because the command needs them.
 
@@ -160,8 +160,8 @@ def _variable(text: str, place: str) -> tuple[str, Text]:
 
 
 def _variables_of_file(path: Path) -> list[tuple[str, Text]]:
-    """Return the variables of a file as Docker reads it, and as people write it for shells, too: with `export`, and
-    with quotes around a value, which are left out."""
+    """Return the variables of a file in Docker's form. As in files for shells, `export` may come first, and quotes
+    around a value are removed."""
     try:
         lines = regular_file.read(path, _MAX_ENV_FILE).decode("utf-8-sig").splitlines()
     except (OSError, ValueError) as error:

@@ -1,6 +1,8 @@
-"""Reads the scripts that a command runs, where the job's files have them here, for the launchers in them.
+"""Reads the scripts that a command runs, as far as the job's files are on this machine, and finds the launchers in
+them.
 
-Read are shell scripts, those that they run, and what `make` would run; not archives, and no file of another machine.
+It reads shell scripts, scripts that these run, and the commands that `make` would run. It reads no archives, and no
+file of another machine.
 """
 
 from __future__ import annotations
@@ -39,17 +41,18 @@ _NUM_MACHINES = re.compile(r"""^\s*["']?num_machines["']?\s*[:=]\s*["']?(\d+)"""
 
 @dataclass(frozen=True)
 class WorkingFiles:
-    """What will be in the working directory of a task, as far as it is on this machine."""
+    """The working directory of a task, as far as its files are on this machine."""
 
     entries: tuple[str, ...]
     """Entries of the job's `files`: paths, each perhaps with `#name`."""
     base_directory: Path
     """The directory to which they are relative."""
     has_own_files: bool = False
-    """Whether absolute paths are those of an image, not of this machine."""
+    """Whether absolute paths are paths of an image, not of this machine."""
 
     def text(self, path: str) -> str:
-        """Return the text of a file, whose path is as the task sees it; "" if it is not here, or is no text."""
+        """Return the text of a file, whose path is given as the task sees it; "" if it is not on this machine, or is no
+        text."""
         try:
             place = next(self._places(posixpath.normpath(path)), None)
             return regular_file.read(place, _MAX_BYTES, 0.0).decode("utf-8") if place and place.is_file() else ""
@@ -73,7 +76,7 @@ class WorkingFiles:
 def launches_of_command(
     command: str | Sequence[str], files: WorkingFiles, variables: Mapping[str, str]
 ) -> list[LauncherCall]:
-    """Return the launchers that a command runs, itself and in its scripts. `variables` are those of the job."""
+    """Return the launchers that a command runs directly or in its scripts. `variables` are those of the job."""
     found = list(find_launches(command, variables))
     is_certain, inherited = runs_every_line(command, False), unchanged(variables, command)
     waiting = [(script, is_certain, inherited) for script in _scripts(command, ".", files, variables)]
@@ -92,7 +95,7 @@ def launches_of_command(
 
 
 def launches_of_job(job: JobSpec, base_directory: Path) -> dict[str, list[LauncherCall]]:
-    """Return the launchers that each role's command runs, itself and in its scripts."""
+    """Return the launchers that each role's command runs directly or in its scripts."""
     return {
         name: launches_of_command(role.command, working_files(job, base_directory, name), {**job.env, **role.env})
         for name, role in job.roles.items()
@@ -100,7 +103,7 @@ def launches_of_job(job: JobSpec, base_directory: Path) -> dict[str, list[Launch
 
 
 def working_files(job: JobSpec, base_directory: Path, role: str) -> WorkingFiles:
-    """Return what the tasks of a role find in their working directory."""
+    """Return the working directory of the tasks of a role."""
     texts = tuple(text for _, kind, text, roles in entries(job) if kind == "file" and (not roles or role in roles))
     return WorkingFiles(texts, base_directory, bool(requested_image(runtime_variables(job, role))))
 
@@ -142,7 +145,7 @@ def _script_of_program(words: Sequence[str], is_first: bool, directory: str, fil
 
 
 def _recipes(arguments: Sequence[str], directory: str, files: WorkingFiles) -> Iterator[_Script]:
-    """Yield what `make` with these arguments runs: the lines of its targets and of what they need."""
+    """Yield the scripts that `make` with these arguments runs: the lines of its targets and of their prerequisites."""
     names, targets, words = list(_MAKEFILES), list[str](), list(arguments)
     while words:
         word = words.pop(0)
@@ -169,7 +172,8 @@ def _recipes(arguments: Sequence[str], directory: str, files: WorkingFiles) -> I
 
 
 def _with_number_of_file(launch: LauncherCall, files: WorkingFiles) -> LauncherCall:
-    """Give a launcher the number of machines that its file of options has, as the option that it would be."""
+    """Add the number of machines to a launcher's call, as the option that it would be, if its file of options has that
+    number."""
     words = launch.arguments
     for option in launch.launcher.files:
         for number, word in enumerate(words):

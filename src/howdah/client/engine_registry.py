@@ -16,12 +16,12 @@ from howdah.spec.validation import nearest
 
 
 def settings_for(flags: Mapping[str, str | None], engines: Iterable[str] = ()) -> Settings:
-    """Return the settings with these flags, in this process's environment, among them those of `engines`."""
+    """Return the settings with these flags and this process's environment, including the settings of `engines`."""
     return resolve(flags, os.environ, engines)
 
 
 def hidden_engine(flags: Mapping[str, str | None], settings: Settings) -> Iterator[Sentence]:
-    """Yield a sentence where the profile that `flags` choose has another engine than HOWDAH_ENGINE, which is stronger.
+    """Yield a sentence if the profile that `flags` choose has another engine than HOWDAH_ENGINE, which overrides it.
     `settings` are those with these flags."""
     variable = variable_of("engine")
     if not flags.get("profile") or settings.sources["engine"] != f"environment {variable}":
@@ -57,7 +57,7 @@ def engine(settings: Settings) -> Engine:
 
 
 def engine_info(name: str) -> EngineInfo:
-    """Return what is known of the engine of this name.
+    """Return the description of the engine of this name.
 
     Raises:
         SpecError: no engine has that name.

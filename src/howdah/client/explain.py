@@ -1,4 +1,4 @@
-"""Explains a job: its events tell what happened and what was done about it, its engine why it waits."""
+"""Explains a job: its events tell what happened and how the master reacted, its engine tells why it waits."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ _COURSE_EVENTS = (
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known of a job's course."""
+    """The known facts about a job's course."""
 
     report: JobReport
     """The engine's report."""
     view: JobView
     """The job as it is now."""
     missing: dict[str, int] = field(default_factory=dict)
-    """The number of containers that are still waited for, by role."""
+    """The number of containers for which the job still waits, by role."""
     after: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The roles that must end before a role is asked for, by that role."""
+    """By role that waits, the roles that must end before its containers are asked for."""
     pending_reasons: list[PendingReason] = field(default_factory=list)
     """Why the engine has not granted the missing containers."""
     moments: Sequence[Event] = ()
@@ -66,7 +66,7 @@ class Explanation:
     failures: list[Ended] = field(default_factory=list)
     """The failures that counted as an attempt, in order."""
     accounting: list[AccountedTask] = field(default_factory=list)
-    """What the cluster's accounting knows of the job, once it has ended."""
+    """The records of the cluster's accounting about the job, once it has ended."""
 
     @property
     def first(self) -> tuple[TaskId | None, str, Exit] | None:
@@ -119,7 +119,7 @@ def explain_update(engine: Engine, update: Update) -> Explanation:
 
 
 def elastic_roles(job: JobSpec, events: Iterable[Event]) -> JobSpec:
-    """Return the job with the memory that is asked for now: `resources.growth` adds to it with each restart."""
+    """Return the job with the memory that it asks for now: `resources.growth` adds memory with each restart."""
     restarts: Counter[str] = Counter()
     for event in events:
         if isinstance(event, GangRestarted):
@@ -134,6 +134,6 @@ def _missing_containers(view: JobView, events: Iterable[Event]) -> dict[str, int
 
 
 def _roles_started_after(job: JobSpec, events: Iterable[Event]) -> dict[str, tuple[str, ...]]:
-    """Return the roles for which nothing was asked yet, with the roles that must end before."""
+    """Return the roles whose containers were not asked for yet, each with the roles that must end before."""
     asked = {event.role for event in events if isinstance(event, Asked)}
     return {name: role.after for name, role in job.roles.items() if role.after and name not in asked}

@@ -26,20 +26,21 @@ from howdah.spec.view import JobView
 from howdah.wire.connection import WireError
 
 PATIENCE_S = 300.0
-"""A job that runs is not given up because its cluster restarts."""
+"""Seconds for which a cluster may not answer before a running job is given up."""
 MAX_CHUNKS = 8
 """Pieces of one stream that are read for one update."""
 MIN_PAUSE_S, MAX_PAUSE_S = 0.015, 1.0
 FIRST_REASONS_S, REASONS_EVERY_S = 4.0, 10.0
 """Seconds for which a job waits for its master before the engine is asked why, and between two such questions."""
 PAUSE_SHARE, CHECK_SHARE = 0.05, 0.1
-"""Pauses before the master is known grow with the time waited: a job of one second must not fit between two checks. A
-check soon takes a tenth of the time at most: it may be a command that asks a controller whom a whole cluster asks."""
+"""Pauses before the master is known grow with the time waited, because a job of one second must not fit between two
+checks. After a short while a check takes at most a tenth of the time: it may be a command that asks the controller of a
+whole cluster."""
 
 
 @dataclass
 class Update:
-    """What is new of a followed job."""
+    """The news of a followed job."""
 
     view: JobView
     """The view with these events."""
@@ -76,9 +77,10 @@ def settled_report(engine: Engine, job_id: str) -> JobReport:
 
 
 class Follower:
-    """Follows one job; `log_tasks` names whose logs to follow, too: `all`, `chief`, a role, a task, or "" for none.
+    """Follows one job. `log_tasks` names the tasks whose logs are followed, too: `all`, `chief`, a role, a task, or ""
+    for none.
 
-    An engine that does not answer, because it restarts for example, is asked again for `retry_s` seconds.
+    An engine that does not answer, for example because it restarts, is asked again for `retry_s` seconds.
     """
 
     def __init__(self, engine: Engine, job_id: str, log_tasks: str = "", retry_s: float = 0.0) -> None:
@@ -86,7 +88,8 @@ class Follower:
         self.view = JobView(id=job_id)
         self.master: MasterClient | None = None
         self.job_key: bytes | None = None
-        """The job's key, once it has been read: who has it can also call the master while it can't be read again."""
+        """The job's key, once it has been read: with it the master can be called even while the key can't be read
+        again."""
         self._since, self._master_url, self._shown_until = 0, "", 0.0
         self._offsets: dict[tuple[TaskId, str], int] = {}
         self._attempts: dict[TaskId, int] = {}
@@ -137,7 +140,7 @@ class Follower:
             began, self._reasons_at = time.monotonic(), FIRST_REASONS_S
 
     def _why_no_master(self, waited_s: float) -> tuple[Sentence, ...]:
-        """Return why the job has no master after this time; () if nobody says."""
+        """Return why the job has no master after this time; () if no reason is known."""
         if waited_s < self._reasons_at:
             return ()
         self._reasons_at = waited_s + REASONS_EVERY_S
@@ -213,8 +216,8 @@ class Follower:
                 return
 
     def _since_takeover(self, events: list[Event]) -> list[Event]:
-        """Leave out what came before the present master: it has been shown, or is found in the log later. The reason
-        why the previous master ended is kept, if that master could not report it itself."""
+        """Leave out the events before the present master: they have been shown, or are found in the log later. The
+        reason why the previous master ended is kept, if that master could not report it itself."""
         takeovers = [number for number, event in enumerate(events) if isinstance(event, TookOver)]
         if not takeovers:
             return events
@@ -243,7 +246,7 @@ class Follower:
         self.master = None
 
     def _ended_tasks(self) -> set[TaskId]:
-        """Return the tasks whose programs print no more: one that was started again goes on."""
+        """Return the tasks whose programs print no more. A task that was started again is not among them."""
         return {task.id for task in self.view.tasks.values() if task.state.ended}
 
     def _updates_of_logs(self, report: JobReport, streams: Sequence[tuple[TaskId, str]]) -> Iterator[Update]:
@@ -283,8 +286,8 @@ class Follower:
             yield chunk.text.encode("latin-1")
 
     def _updates_of_archive(self, report: JobReport, streams: Sequence[tuple[TaskId, str]]) -> Iterator[Update]:
-        """Yield updates with what was printed to `streams` and not read while the tasks ran, as far as the engine has
-        it by now."""
+        """Yield updates with the output of `streams` that was not read while the tasks ran, as far as the engine has it
+        by now."""
         gone = [task for task in self.view.tasks.values() if task.exit and task.exit.cause in ("lost", "withdrawn")]
         if not streams or gone:
             return  # the engine would wait for a node that may never return
@@ -310,7 +313,7 @@ class Follower:
 
     def _final_updates(self, report: JobReport) -> Iterator[Update]:
         """Yield the last updates of an ended job. If its log has no end, because the master was killed, the engine's
-        report is the end."""
+        report counts as the end."""
         new: list[Event] = []
         try:
             self.view = fold_recorded(self._collect_new(recorded_log(report), new), JobView(id=self.job_id))
@@ -327,8 +330,9 @@ class Follower:
         yield Update(self.view, report, new[ends:])
 
     def _collect_new(self, log: Iterable[Event | None], new: list[Event]) -> Iterator[Event | None]:
-        """Yield the events of a log, and append those to `new` that the master has not told, in any case the end. As
-        there, samples have no number. How many events were left out is not known: those after them are all told."""
+        """Yield the events of a log, and append to `new` the events that the master has not reported, and in any case
+        the end. Samples have no number, as in the master's answers. The number of events that are missing in the log is
+        not known, so all events after a gap count as new."""
         number = 0
         for event in log:
             if event is not None and not isinstance(event, (Used, Measured)):

@@ -1,4 +1,4 @@
-"""Puts a job's checkpoint aside, so that the job begins anew, and what earlier jobs have trained stays."""
+"""Moves a job's checkpoint aside, so that the job begins anew and the checkpoints of earlier jobs are kept."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from howdah.storage.progress import Notice
 
 @contextmanager
 def begin_fresh(plan: Plan, notice: Notice) -> Iterator[None]:
-    """Rename the directory of the plan's checkpoint to `<path>.before-<time>`, and back if the submission fails. Of a
-    link what it leads to is renamed, and an empty directory takes its place: the link says on which disk.
+    """Rename the directory of the plan's checkpoint to `<path>.before-<time>`, and rename it back if the submission
+    fails. If the directory is a link, its target is renamed, and an empty directory takes the target's place: the link
+    chooses the disk.
 
-    The lock of a job that runs must have been looked at before, and `howdah.staging.stage` must have been asked whether
-    the directory may be renamed.
+    The caller must have checked the lock of a running job before, and `howdah.staging.stage` must have been asked
+    whether the directory may be renamed.
 
     Raises:
         StagingError, EngineUnavailable: the file system does not rename it.
@@ -50,7 +51,7 @@ def begin_fresh(plan: Plan, notice: Notice) -> Iterator[None]:
 
 
 def _rename(fs: FileSystem, directory: str, found: Entry, ending: str) -> str:
-    """Rename a directory, or what it leads to as a link; return what was renamed."""
+    """Rename a directory, or the target of a link; return the old path of the renamed directory."""
     if found.is_dir and uris.split(directory)[0] == "file" and os.path.islink(uris.path(directory)):  # noqa: PTH114
         with suppress(StagingError):  # a mount, or in a directory of somebody else's: then the link
             target = fs.resolve(directory)

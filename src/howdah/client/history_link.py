@@ -1,4 +1,5 @@
-"""A link that opens the page of an ended job at a history server: one that runs, else one that is started for it."""
+"""Makes a link to the page of an ended job at a history server: a running server, or else one that is started for
+it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from howdah.storage.progress import no_notice
 
 PORT = 18488
 STARTED_PORT = 18489
-"""The port of a server that is started here: `howdah history` has another one, so addresses stay valid."""
+"""The port of a server that is started here. `howdah history` uses another port, so addresses stay valid."""
 IDLE = "30m"
 READ_S, NOTICE_S = 120.0, 3.0
 LOG = "server.log"
@@ -34,11 +35,11 @@ def find_or_start(
     engine: Engine, job_id: str, profile: str, on_start: Callable[[], None], on_wait: Callable[[float], None]
 ) -> str:
     """Return the link of the job's page at a history server that has the job. The configured server is asked first,
-    then the one that runs as a job of the engine, then those of this machine; if none has the job, a server is started
-    here that ends after half an hour without a request.
+    then the server that runs as a job of the engine, then those of this machine. If none has the job, a server is
+    started here; it ends after half an hour without a request.
 
-    `on_start` is called when a server was started, `on_wait` with the limit in seconds when it takes a while to read
-    the jobs' logs.
+    `on_start` is called when a server was started. `on_wait` is called with the limit in seconds when reading the jobs'
+    logs takes a while.
 
     Raises:
         EngineUnavailable: the server that was started did not serve, or does not find the job.
@@ -71,7 +72,7 @@ def _serves_job(link: str, job_id: str) -> bool:
 
 
 def _page(link: str, job_id: str) -> str:
-    """Make the link of a page; the token stands behind its path, as in the links that the page itself copies."""
+    """Make the link of a page; the token comes after its path, as in the links that the page itself copies."""
     remote = ApiClient(link)
     return f"{remote.base}#/jobs/{quote(job_id)}?token={quote(remote.token)}"
 

@@ -1,7 +1,7 @@
 """The history server as a job of its own: one task that runs until it is cancelled, and is found by its name.
 
 The rule: each user has one such job on an engine. The server's key is in the engine's home, where only this user can
-read it, and reaches the task as a secret; so whoever may submit as this user gets the link, from any machine.
+read it, and reaches the task as a secret. So anybody who may submit as this user gets the link, from any machine.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def key(engine: Engine, conf_dir: str) -> bytes:
 
 
 def link(engine: Engine, job_id: str, conf_dir: str, notice: Callable[[str], None]) -> str:
-    """Return the link of the history job once it serves; `notice` is called with what the job waits for.
+    """Return the link of the history job once it serves; `notice` is called with the reasons for which the job waits.
 
     Raises:
         EngineUnavailable: the job got no container in time.
@@ -120,8 +120,8 @@ def link(engine: Engine, job_id: str, conf_dir: str, notice: Callable[[str], Non
 
 
 def _answers(url: str) -> bool:
-    """Return whether a server answers: the program may have been started and end at once, and what accepts connections
-    may be a tunnel."""
+    """Return whether a server answers. An accepted connection proves little: the program may have started and end at
+    once, and a tunnel may accept connections."""
     connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=ANSWER_S)
     try:
         connection.request("GET", "/")

@@ -1,4 +1,4 @@
-"""Puts the user's home directory in place of `~` in the paths of a job file, as a shell does on a command line."""
+"""Replaces `~` by the user's home directory in the paths of a job file, as a shell does on a command line."""
 
 from __future__ import annotations
 

@@ -20,14 +20,15 @@ from howdah.storage.progress import no_notice
 from howdah.wire.connection import WireError
 
 CANCEL_S = 30.0
-"""Limit in seconds for a job to end whose programs have stopped: outputs are removed. A master that is silent for so
-long stops nothing any more."""
+"""Limit in seconds for a job to end after its programs have stopped, since its outputs are removed. A master that is
+silent for so long no longer stops anything."""
 TELL_AFTER_S, ASK_S = 3.0, 1.0
-"""Seconds after which a user is told what is waited for; and between two requests to a master that stops its job."""
+"""Seconds after which a user is told what the command waits for; and seconds between two requests to a master that
+stops its job."""
 KEY_S = 5.0
 """Limit in seconds for reading the job's key before the engine is asked instead of the master."""
 WATCH_S = 2.0
-"""Seconds between two requests while something leads through this process until the job ends."""
+"""Seconds between two requests while a tunnel of this process stays open until the job ends."""
 _STOPPING = (
     "{id} is stopping: its programs save, and what they leave is stored. This takes {seconds} s at most; after that,"
     " {engine} is asked to end the job"
@@ -37,7 +38,8 @@ POLL_S = 0.1
 
 
 def report_of(engine: Engine, job_id: str) -> JobReport:
-    """Return the engine's report on a job, with an address of a running job's master that this machine reaches.
+    """Return the engine's report on a job. If the job runs, the report has an address of its master that this machine
+    can reach.
 
     Raises:
         JobNotFound: the engine knows no job of this id.
@@ -57,10 +59,12 @@ def cancel_job(
     key_limit_s: float = KEY_S,
     clock: Callable[[], float] = time.monotonic,
 ) -> JobReport:
-    """Cancel and wait until the job has ended: by its master, as long as that answers and its programs may take to
-    stop, and `CANCEL_S` more; then by the engine, as long as that lets programs stop, and `CANCEL_S` more. The job's
-    `key` is read, if it is not given: a file system that does not answer within `key_limit_s` seconds must not keep the
-    engine from being asked."""
+    """Cancel the job and wait until it has ended. First its master is asked: the wait lasts as long as the master
+    answers and its programs may take to stop, and `CANCEL_S` more. Then the engine is asked: the wait lasts as long as
+    the engine lets programs stop, and `CANCEL_S` more.
+
+    The job's `key` is read if it is not given. The engine is asked if reading the key takes more than `key_limit_s`
+    seconds, because the file system may not answer."""
     with contextlib.suppress(JobNotFound):
         master = _ask_master(engine, report, notice, key, key_limit_s)
         if master is not None:
@@ -103,7 +107,7 @@ def _wait_while_it_stops(
     engine: Engine, job_id: str, master: MasterClient, notice: Callable[[str], None], clock: Callable[[], float]
 ) -> JobReport | None:
     """Wait for the end of a job whose master has taken the cancel. Return None when the master has been silent for
-    `CANCEL_S`, or the job goes on though all the time is over that its programs have to stop."""
+    `CANCEL_S`, or when the job goes on after its programs have had all their time to stop."""
     asked = heard = now = clock()
     url, key, since, limit_s, is_told = master.url, master.job_key, 0, CANCEL_S, False
     while now < min(asked + limit_s, heard + CANCEL_S):
@@ -130,8 +134,8 @@ def _wait_while_it_stops(
 def watch_until_end(
     engine: Engine, job_id: str, limit_s: float = math.inf, stopped: threading.Event | None = None
 ) -> None:
-    """Return when the job has ended, after `limit_s` seconds, or when `stopped` is set; an engine that does not answer
-    may answer again."""
+    """Return when the job has ended, after `limit_s` seconds, or when `stopped` is set. An engine that does not answer
+    is asked again."""
     until, stopped = time.monotonic() + limit_s, stopped or threading.Event()
     while time.monotonic() < until:
         with contextlib.suppress(EngineUnavailable):

@@ -15,7 +15,7 @@ from howdah.spec.values import dataclass
 OF_REPORTS = ("user", "queue", "name", "state", "text", "since", "until", "limit")
 """Filters of the fields that every engine reports."""
 MOMENTS = {"since": "since", "until": "until", "from": "since", "to": "until"}
-"""Filters that are moments, with the field of JobFilter that each sets; docs/api.md has `from` and `to`."""
+"""Filters that are moments, each with the field of JobFilter that it sets; docs/api.md calls them `from` and `to`."""
 OF_SERVERS = ("framework", "sort")
 """Filters that only a history server has."""
 
@@ -29,9 +29,9 @@ class JobFilter:
     state: str = ""
     """The states, with commas between."""
     name: str = ""
-    """What the job's name must contain."""
+    """A text that the job's name must contain."""
     text: str = ""
-    """Words, all of which the job's name, id or diagnostics must contain."""
+    """Words that must all occur in the job's name, id or diagnostics."""
     since: float = 0.0
     """The earliest start, in epoch seconds."""
     queue: str = ""
@@ -54,7 +54,7 @@ class JobFilter:
 
     @property
     def query(self) -> dict[str, str]:
-        """Return the same filter as parameters of `jobs` in docs/api.md."""
+        """Return the same filter as parameters of the call `jobs` in docs/api.md."""
         words = {"user": self.user, "queue": self.queue, "state": self.state, "name": self.name, "text": self.text}
         moments = {"from": self.since, "to": self.until}
         return {name: value for name, value in words.items() if value} | {
@@ -68,7 +68,7 @@ def start_time(report: JobReport) -> float:
 
 
 def read_filters(filters: Mapping[str, Any], known: tuple[str, ...]) -> tuple[JobFilter, int | None]:
-    """Check the filters that a program gives, and return them with the limit of the number of jobs (None: no limit).
+    """Check the filters that a program gives. Return them, and the limit of the number of jobs (None: no limit).
 
     Raises:
         SpecError: filters are wrong, or none of `known`; the error has all mistakes.
@@ -99,7 +99,7 @@ def read_filters(filters: Mapping[str, Any], known: tuple[str, ...]) -> tuple[Jo
 
 
 def _text(value: Any) -> str:
-    """Return a filter's text: the value of a State, several texts with commas between."""
+    """Return the text of a filter: the value of a State, or several texts with commas between them."""
     if isinstance(value, Collection) and not isinstance(value, str):
         return ",".join(map(_text, value))
     return str(getattr(value, "value", value))

@@ -22,8 +22,8 @@ from howdah.storage.progress import no_notice
 NO_SERVER = "no history server is known: set history_url to the link of one, or start one: `howdah history --on ENGINE`"
 
 CLOCKS_S = 600.0
-"""How far the moments at which an engine and a job's log say that the job started may be apart: their clocks differ,
-and a master may start slowly."""
+"""The most seconds between the start of a job as the engine reports it and as the job's log has it: their clocks
+differ, and a master may start slowly."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class ListedJob:
     """A job as `howdah list` shows it."""
 
     report: JobReport
-    """What the engine, or else the history server, knows of the job."""
+    """The report of the job by the engine, or else by a history server."""
     profile: str = ""
     """The profile that leads to its cluster; "" for settings without a profile, or if only a history server knows the
     job."""
 
 
 def jobs_of_answers(answers: Iterable[ClusterAnswer]) -> Iterator[ListedJob]:
-    """Yield the jobs of all clusters. Two addresses may lead to one cluster: a job that is in two answers is listed
-    once. Jobs of two clusters may have the same id, but not the same moment of submission too."""
+    """Yield the jobs of all clusters. Two addresses may lead to one cluster, so a job that is in two answers is listed
+    once. Jobs of two clusters may have the same id, but then they have different moments of submission."""
     seen = set()
     for answer in answers:
         for report in answer.reports:
@@ -50,7 +50,7 @@ def jobs_of_answers(answers: Iterable[ClusterAnswer]) -> Iterator[ListedJob]:
 
 
 def merge_jobs(listed: Iterable[ListedJob], remembered: Iterable[JobReport]) -> list[ListedJob]:
-    """Merge both, the newest job first; what an engine says of a job replaces the history servers' reports."""
+    """Merge both lists, the newest job first. An engine's report of a job replaces that of a history server."""
     merged = list(listed)
     found: dict[str, list[JobReport]] = {}
     for job in merged:
@@ -64,8 +64,8 @@ def merge_jobs(listed: Iterable[ListedJob], remembered: Iterable[JobReport]) -> 
 
 
 def _may_be_same(known: JobReport, remembered: JobReport) -> bool:
-    """Return whether a report of a history server may be about a job that is known, and not about another cluster's job
-    of the same id. A history server does not know when a job was submitted, and may not have read its log yet."""
+    """Return whether a report of a history server may be about a known job, and not about another cluster's job of the
+    same id. A history server does not know when a job was submitted, and may not have read its log yet."""
     for one, other in ((known.engine, remembered.engine), (known.user, remembered.user), (known.name, remembered.name)):
         if one != other and one not in ("", known.id) and other not in ("", remembered.id):
             return False
@@ -86,8 +86,8 @@ class KnownHistoryServer:
 
 
 def find_history_servers(profile: str = "") -> Iterator[KnownHistoryServer]:
-    """Yield the history servers of the user's profiles, each once: those that the profiles name, then those that run as
-    jobs on the clusters of the other profiles. With `profile` only this one counts."""
+    """Yield the history servers of the user's profiles, each once: first those that the profiles name, then those that
+    run as jobs on the clusters of the other profiles. With `profile` only that profile is used."""
     settings = settings_for({"profile": profile})
     links = {settings.profile: settings[HISTORY_URL]}
     for each in () if profile else settings.profiles:
@@ -114,9 +114,11 @@ def jobs_of_history(
     limit_s: float = LIMIT_S,
     archived: bool = False,
 ) -> list[JobReport]:
-    """Return the jobs of all history servers of the user's profiles; only those of `engine`, if given. The servers are
-    asked at the same time, and each has `LIMIT_S` seconds. If another one answers, `report_silent` is called with the
-    profile of each that does not, and why. Jobs that are archived are left out unless `archived`.
+    """Return the jobs of all history servers of the user's profiles; only those of `engine`, if given. Archived jobs
+    are left out unless `archived` is true.
+
+    The servers are asked at the same time, and each has `LIMIT_S` seconds. If at least one answers, `report_silent` is
+    called for each that does not, with its profile and the reason.
 
     Raises:
         NotFound: no history server is known. NotPermitted: the only server refuses the user.

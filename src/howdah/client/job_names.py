@@ -23,9 +23,9 @@ from howdah.spec.values import dataclass
 
 LAST = "@last"
 MIN_LETTERS = 3
-"""A shorter part of an id would be of another job tomorrow."""
+"""The least length of a part of an id: a shorter part could match another job tomorrow."""
 MAX_NAMED = 5
-"""How many of several possible jobs an error names."""
+"""The most jobs that an error names if several are possible."""
 _NUMBERED = re.compile(r"@-([1-9]\d{0,5})")
 _TASK = re.compile(r"[A-Za-z][\w.-]*:\d[\d,-]*")
 
@@ -39,7 +39,7 @@ class NamedJob:
     engine: Engine
     """The engine that has the job, with the settings that lead to its cluster."""
     report: JobReport | None
-    """What its engine says of it; None if the user gave the whole id."""
+    """The engine's report of the job; None if the user gave the whole id."""
     profile: str = ""
     """The profile that leads to its cluster."""
 
@@ -55,9 +55,10 @@ def find_job(
     """Return the job that `wanted` means: its id; its name; a part of the id, at its beginning or end; `@last` for the
     job that was submitted last, `@-2` for the one before it.
 
-    Of several jobs of one name it is the only one that has not ended, else the last. Each cluster has `limit_s` seconds
-    to answer; `report_silent` is called for each that does not, and its jobs do not count. With `must_hear_all` that is
-    an error, unless the whole id is given: the job that is meant may be there.
+    If several jobs have the name, it means the only one that has not ended, else the last one. Each cluster has
+    `limit_s` seconds to answer. `report_silent` is called for each cluster that does not answer, and its jobs are
+    ignored. With `must_hear_all` a silent cluster is an error, unless the whole id is given: it may have the job that
+    is meant.
 
     Raises:
         JobNotFound: no job is meant. InvalidRequest: several are. SpecError, EngineUnavailable: as of `engine_of`.
@@ -99,7 +100,8 @@ def _newest_first(clusters: Sequence[ConfiguredCluster], answers: Sequence[Clust
 
 
 def _submission(job: NamedJob) -> tuple[float, list[int]]:
-    """Return when a job was submitted; clusters that count seconds count their jobs, too."""
+    """Return the time of a job's submission, and the numbers in its id: a cluster whose times are whole seconds also
+    numbers its jobs."""
     assert job.report is not None
     return job.report.submitted or job.report.started, [int(digits) for digits in re.findall(r"\d+", job.id)]
 
@@ -126,8 +128,8 @@ def choose(wanted: str, jobs: Sequence[NamedJob]) -> NamedJob | None:
 
 
 def _is_part(wanted: str, job_id: str) -> bool:
-    """Return whether an id begins or ends so, with or without its engine's prefix. A part of a number is none: of the
-    jobs 721 and 7212 a cluster may have forgotten the first."""
+    """Return whether an id begins or ends with `wanted`, with or without its engine's prefix. A part of a number does
+    not count: of the jobs 721 and 7212 a cluster may have forgotten the first."""
     prefixes = {info.id_prefix for _, info in known()}
     if len(wanted) < MIN_LETTERS or wanted in prefixes or not any(char.isdigit() for char in wanted):
         return False

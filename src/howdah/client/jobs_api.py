@@ -1,5 +1,5 @@
-"""What `howdah.Client` does with jobs, wherever they are: `LocalJobs` finds them through the engines configured on this
-machine, `RemoteJobs` through the server at an address."""
+"""The operations of `howdah.Client` on jobs, wherever they are: `LocalJobs` finds them through the engines configured
+on this machine, `RemoteJobs` through the server at an address."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class JobsApi(ABC):
 
     @abstractmethod
     def views(self, job_id: str) -> Iterator[JobView]:
-        """Yield the view of a job about once a second, changed or not, until the job has ended. It is the same object
-        each time."""
+        """Yield the view of a job about once a second, changed or not, until the job has ended. It is always the same
+        object."""
 
     @abstractmethod
     def logs(self, job_id: str, task: TaskId, stream: str) -> Iterator[str]:
-        """Yield what a task has printed so far, in pieces. Where the job has no such task, reading them raises
-        NotFound."""
+        """Yield the output of a task so far, in pieces. If the job has no such task, NotFound is raised when the pieces
+        are read."""
 
     @abstractmethod
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -67,7 +67,7 @@ class JobsApi(ABC):
 
     @abstractmethod
     def tensorboard(self, job_id: str, idle_s: float) -> str:
-        """Start the job's TensorBoard where it does not run, and return its address once it is open."""
+        """Start the job's TensorBoard if it does not run, and return its address once it is open."""
 
     @abstractmethod
     def end_tensorboard(self, job_id: str) -> None:

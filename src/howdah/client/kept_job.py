@@ -1,4 +1,4 @@
-"""Makes a job like an earlier one, of the job file and the values that were kept at its submission."""
+"""Makes a job like an earlier one, from the job file and the values that were kept at its submission."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def load_kept_job(
     fields: Mapping[str, str],
     notice: Callable[[str], None],
 ) -> LoadedJob:
-    """Return the job as it was submitted, with what replaced its file's values then, and with `sets` and `fields` over
-    both. Variables of today's environment don't count. `notice` is called with the directory whose files it takes.
+    """Return the job as it was submitted, with the values that replaced those of its file then, and with `sets` and
+    `fields` on top of both. Variables of the present environment are not used. `notice` is called with the directory
+    from which files are taken.
 
     Raises:
         SpecError: its job file was not kept, or not whole; a value was hidden because it looked secret; or what is
@@ -53,7 +54,7 @@ def load_kept_job(
 
 
 def _is_given(place: str, sets: Mapping[str, str]) -> bool:
-    """Return whether `--set` gives the value, whose asterisks are the user's own then."""
+    """Return whether `--set` gives the value; then asterisks in it are the user's own."""
     return any(f"{place}.".startswith(f"{name}.") for name in sets)
 
 
@@ -63,7 +64,8 @@ def _hidden_value(place: str) -> Mistake:
 
 
 def _base_directory(submission: Submission, notice: Callable[[str], None]) -> Path:
-    """Return where relative paths of the job begin: where they did, if this is the machine of the submission."""
+    """Return the directory at which relative paths of the job begin: the same as at the submission, if that was on this
+    machine."""
     kept = Path(submission.directory)
     if submission.directory and submission.client == socket.gethostname() and kept.is_dir():
         notice(message("the job's files are taken from {directory}, as they are now", directory=kept))

@@ -179,7 +179,7 @@ def _warn_of_unusable(engine: str, profile: str, error: HowdahError) -> None:
 
 
 async def _answer_ended(engine: Engine, report: JobReport, path: str, query: str) -> Response:
-    """Answer a call about a job that has ended by the handlers that answer it on a history server."""
+    """Answer a call about an ended job with the same handlers as a history server."""
     log = RecordedLog(report.id, report.directory, filesystem(report.directory, report.conf_dir))
     log.apply(log.read())
     log.add_outcome(Outcome(report.state, report.diagnostics), report.finished)
@@ -203,7 +203,7 @@ def _read_running_log(engine: Engine, report: JobReport, task: TaskId, stream: s
 
 
 def decode_pieces(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Decode UTF-8 that comes in pieces; a character may be cut by their border."""
+    """Decode UTF-8 that comes in pieces; a character may be split between two of them."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in itertools.chain(pieces, (b"",)):
         if text := decoder.decode(piece, final=not piece):

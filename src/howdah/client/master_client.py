@@ -57,8 +57,7 @@ class MasterClient:
         return EventBatch(_events(answer["events"]), answer["next"], _events(answer["usage"]))
 
     def changes(self, wait_s: float = 5.0) -> Iterator[list[Event]]:
-        """Yield the events from now on: an empty list at once, then another list every `wait_s` seconds at the
-        latest."""
+        """Yield all later events: an empty list at once, then a list at least every `wait_s` seconds."""
         since = self.events(0, 0.0).next
         yield []
         while True:
@@ -88,15 +87,15 @@ class MasterClient:
         return [(int(number), int(snapshot)) for number, snapshot in answer["saves"]]
 
     def stacks(self, by: str, task: str = "", native: bool = False) -> Stacks:
-        """Return the stacks of the programs: `stacks` by task, the `uri` where they are kept, or the `problem` with
-        that."""
+        """Return the stacks of the programs: `stacks` by task, the `uri` where they are kept, and the `problem` if they
+        could not be kept."""
         arguments = {"by": by, "task": task, "native": native}
         answer: Stacks = self._connection.call("POST", "/v1/actions/stacks", arguments, timeout=45.0)
         return answer
 
     def tensorboard(self, by: str, idle_s: float) -> dict[str, str]:
-        """Start the job's TensorBoard where it does not run; return its `state`, `url` ("" until it is open) and
-        `detail`. TensorBoard ends after `idle_s` seconds without a request."""
+        """Start the job's TensorBoard if it does not run; return its `state`, `url` ("" until it is open) and `detail`.
+        TensorBoard ends after `idle_s` seconds without a request."""
         arguments = {"by": by, "idle_s": idle_s}
         answer: dict[str, str] = self._connection.call("POST", "/v1/actions/tensorboard", arguments, timeout=30.0)
         return answer

@@ -1,6 +1,6 @@
-"""Finds scripts that a command runs and the job does not bring, before anything is submitted.
+"""Finds scripts that a command runs and that the job does not contain, before anything is submitted.
 
-Only what is certain is a mistake: a single program without a shell's syntax, whose script has a relative path.
+It reports only certain mistakes: a single program without shell syntax, whose script has a relative path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PYTHON = re.compile(r"(python|pypy)[0-9.]*")
 _SHELL = re.compile(r"(ba|da|z|k)?sh")
 _SYNTAX = re.compile(r"[][|&;<>()$`\\*?{}~!#=\n]")
 _PLAIN = {"python": re.compile(r"-[bBdEIOPqsSuvx]+|-[WX].+"), "shell": re.compile(r"-[aefnuvx]+")}
-"""Options after which the script comes, without a word that is their value."""
+"""Options without a separate value, after which the script comes."""
 _WITH_VALUE = ("-W", "-X")
 """Options of Python whose value is the next word."""
 
@@ -44,7 +44,7 @@ def missing_scripts(job: JobSpec, staged: StagedJob, base_directory: Path) -> It
 
 
 def _script(command: str | Sequence[str]) -> str:
-    """Return the script that a command runs by an interpreter or by its path; "" if there is none, or none for
+    """Return the script that a command runs by an interpreter or by its path; "" if there is none, or if that is not
     certain."""
     if isinstance(command, str):
         if _SYNTAX.search(command):

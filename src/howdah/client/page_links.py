@@ -15,7 +15,8 @@ HOURS = 12
 
 
 def tensorboard_url(engine: Engine, report: JobReport, view: JobView) -> str:
-    """Return a link that opens the job's TensorBoard, "" while there is none: beside the job, or the job itself."""
+    """Return a link that opens the job's TensorBoard, which runs beside the job or is the job itself; "" while there is
+    none."""
     if view.job is not None and view.job.framework == "board":
         task = next(iter(view.tasks.values()))
         port = task.ports.get("main", 0) if task.state is State.RUNNING else 0
@@ -36,8 +37,8 @@ def page_url(engine: Engine, report: JobReport) -> str:
 
 
 def page_url_if_known(engine: Engine, report: JobReport) -> str:
-    """Return the same for who follows a job, which needs no link: "" also where the job's key can't be read just now,
-    or not from this machine."""
+    """Return the same link for a command that follows the job and can do without it: "" also if the job's key can't be
+    read just now, or not from this machine."""
     try:
         return page_url(engine, report)
     except (EngineUnavailable, StagingError):
@@ -45,7 +46,7 @@ def page_url_if_known(engine: Engine, report: JobReport) -> str:
 
 
 def page_link(engine: Engine, report: JobReport, expires: float = 0.0) -> str:
-    """Return a link to the job's page that every holder of the link can open. It permits actions until `expires` (epoch
+    """Return a link to the job's page that everyone with the link can open. It permits actions until `expires` (epoch
     seconds, 0: none).
 
     Raises:
@@ -55,13 +56,13 @@ def page_link(engine: Engine, report: JobReport, expires: float = 0.0) -> str:
 
 
 def _page_link(report: JobReport, key: bytes, expires: float = 0.0) -> str:
-    """Make the link; its tokens stand behind the `#`, which no browser sends to a server or another page."""
+    """Make the link. Its tokens come after the `#`, so no browser sends them to a server or another page."""
     act = f"&act={auth.act_token(key, expires)}" if expires else ""
     return f"{_base_url(report)}#token={auth.view_token(key)}{act}"
 
 
 def embed_url(engine: Engine, report: JobReport) -> str:
-    """Return the address of the job's charts for an iframe in another page; `&run=` and `&tag=` choose some."""
+    """Return the address of the job's charts for an iframe in another page; `&run=` and `&tag=` select charts."""
     token = auth.embed_token(job_key(engine, report))
     return f"{_base_url(report)}api/v1/jobs/{report.id}/curves/embed.html?token={token}"
 

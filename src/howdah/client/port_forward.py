@@ -1,4 +1,4 @@
-"""Forwards a port of this machine's loopback to somewhere else."""
+"""Forwards a port of this machine's loopback to another address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Connect = Callable[[SpliceEnd], Awaitable[None]]
 
 
 def straight_to(host: str, port: int) -> Connect:
-    """Return what connects to a port of another host."""
+    """Return a function that connects to a port of another host."""
 
     async def connect(end: SpliceEnd) -> None:
         connecting = asyncio.get_running_loop().create_connection(lambda: end, host, port)
@@ -28,7 +28,7 @@ def straight_to(host: str, port: int) -> Connect:
 
 class PortForward:
     """Forwards connections, in a thread of its own, until `close`. `port` is the port on this machine; 0 takes a free
-    one. `report` is called with why a connection could not be forwarded.
+    one. `report` is called with the reason when a connection could not be forwarded.
 
     Raises:
         OSError: the port is taken, or none is free.
@@ -70,7 +70,7 @@ class PortForward:
         task.add_done_callback(self._connecting.discard)
 
     async def _serve(self, near: SpliceEnd) -> None:
-        """Forward one connection; when one side ends, however it does, the other side is ended, too."""
+        """Forward one connection. When one side ends, for any reason, the other side is ended, too."""
         far = SpliceEnd(functools.partial(self._open.discard, near))
         try:
             await self._connect(far)

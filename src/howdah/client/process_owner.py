@@ -1,8 +1,7 @@
-"""Finds the task that a process of this machine belongs to: any process of a program's tree, such as a data loader's
-worker.
+"""Finds the task of a process of this machine: any process of a program's tree, such as a data loader's worker.
 
-The process and those above it are looked at: the variables that howdah gave to the program, and the control group that
-the engine put it in. The process's user and root can read its variables, every user its control group.
+The process and its ancestors are examined: the variables that howdah gave to the program, and the control group in
+which the engine put it. The process's user and root can read its variables, every user its control group.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from howdah.spec.values import dataclass
 
 @dataclass(frozen=True)
 class ProcessOwner:
-    """What the machine knows of a process; a field that it does not know is "" or 0."""
+    """The facts that the machine knows of a process; an unknown field is "" or 0."""
 
     pids: tuple[int, ...]
-    """The process, then those above it, the nearest first."""
+    """The process and its ancestors, the nearest first."""
     job: str = ""
     task: str = ""
     attempt: int = 0
@@ -44,7 +43,7 @@ def is_here(host: str) -> bool:
 
 
 def _is_own(address: str) -> bool:
-    """Return whether an address can be bound, which only one of this machine can."""
+    """Return whether an address can be bound, which is true only for an address of this machine."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with contextlib.suppress(OSError), socket.socket(family) as probe:
         probe.bind((address, 0))
@@ -53,7 +52,7 @@ def _is_own(address: str) -> bool:
 
 
 def owner_of(pid: int) -> ProcessOwner:
-    """Return what this machine knows of a process.
+    """Return the facts that this machine knows of a process.
 
     Raises:
         NotFound: no process has this pid.

@@ -21,9 +21,9 @@ from howdah.staging import archive
 MAX_BYTES = 256 << 20
 """The largest file or directory that is sent along only because the command names it."""
 FRAMEWORKS = {"torch": "pytorch", "tensorflow": "tensorflow", "jax": "jax", "flax": "jax", "ray": "ray"}
-"""The framework of a program that imports the module; the first that fits. Other jobs name their framework."""
+"""The framework for programs that import the module; the first match counts. Jobs with other frameworks name them."""
 MAX_FOLLOWED = 500
-"""Most Python files whose imports are followed for one program."""
+"""The most Python files whose imports are followed for one program."""
 
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -31,7 +31,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 @dataclass(frozen=True)
 class ProgramFiles:
-    """What a command needs."""
+    """The files that a command needs."""
 
     files: tuple[str, ...]
     """Entries for the job's `files`."""
@@ -40,11 +40,12 @@ class ProgramFiles:
     is_whole: bool = True
     """Whether the imports of all Python files were followed, and not only those of the first MAX_FOLLOWED."""
     too_large: tuple[str, ...] = ()
-    """What only some file of a package imports, which need not be used, and is too large to be sent unasked."""
+    """Files that are imported only by some file of a package, which may never be used, and that are too large to be
+    sent unasked."""
 
     def framework(self, is_single: bool) -> tuple[str, str, str]:
-        """Return the framework of the programs, and the program and its import that tell it; "" when no import does.
-        In a single task Ray starts a cluster by itself."""
+        """Return the framework of the programs, and the program and the import that show it; "" if no import does. In a
+        single task Ray starts a cluster by itself."""
         for module, framework in FRAMEWORKS.items():
             if is_single and framework == "ray":
                 continue
@@ -55,8 +56,8 @@ class ProgramFiles:
 
 
 def files_of_command(words: Sequence[str], base_directory: Path, given: Collection[str] = ()) -> ProgramFiles:
-    """Return which files in `base_directory` the command `words` (a single word: a shell line; none: nothing)
-    needs, without those already `given`.
+    """Return the files in `base_directory` that the command `words` needs (a single word is a shell line; no words need
+    nothing), without those already `given`.
 
     Raises:
         SpecError: the command names a file that is too large to be sent along unasked.
@@ -102,8 +103,8 @@ def _named(words: Sequence[str], base_directory: Path) -> Iterator[tuple[str, st
 
 
 def _pairs_of_words(command: Sequence[str], base_directory: Path) -> Iterator[tuple[str, str]]:
-    """Yield each word of a command with the one before it, but not a program that has the name of a directory: it is
-    looked for on PATH, and no directory is one."""
+    """Yield each word of a command with the word before it. A program that has the name of a directory is left out: it
+    is looked for on PATH, and no directory is a program."""
     program = next((number for number, word in enumerate(command) if not _ASSIGNMENT.match(word)), -1)
     for number, word in enumerate(command):
         is_program = number == program and "/" not in word
@@ -133,17 +134,17 @@ class _ImportedModules:
         self._base, self._root = base_directory, root
         self._seen: set[str] = set()
         self.of_program: dict[str, None] = {}
-        """The modules that the program imports, and that modules beside it import. What some file of a package imports
-        need not be used."""
+        """The modules that the program, or a module beside it, imports. A module that only some file of a package
+        imports may never be used."""
         self.entries: dict[str, None] = {}
         """The entries of `base_directory` that hold imported modules. A directory below it is sent whole."""
         self.needed: set[str] = set()
-        """Those of them that the program imports, or a module beside it."""
+        """Those modules that the program or a module beside it imports."""
         self.is_whole = True
         """Whether the imports of all these modules were followed."""
 
     def follow(self, program: str) -> None:
-        """Find the modules that a program imports, and that those import, in packages, too."""
+        """Find the modules that a program imports, and the modules that these import, in packages, too."""
         packages = [program.partition("/")[0]] if "/" in program and not self._root else []
         for module in self._imported_by(iter([program])):
             self.of_program[module] = None
@@ -154,7 +155,7 @@ class _ImportedModules:
                 packages += [each for each in self._packages_of(module) if each not in packages]
 
     def _imported_by(self, paths: Iterator[str]) -> Iterator[str]:
-        """Yield the modules that files import, and that modules in `root` among them import."""
+        """Yield the modules that files import, and the modules that imported modules in `root` import."""
         for path in paths:
             waiting = [path]
             while waiting:
@@ -174,7 +175,7 @@ class _ImportedModules:
                             self.entries[beside] = None
 
     def _packages_of(self, module: str) -> list[str]:
-        """Return the package that a module is; none below `root`, which is sent whole."""
+        """Return the package that a module is; nothing if it is below `root`, which is sent as a whole."""
         if self._root or (self._base / f"{module}.py").is_file() or not any((self._base / module).glob("*.py")):
             return []
         self.entries[module] = None
@@ -182,7 +183,7 @@ class _ImportedModules:
 
 
 def _python_files(base_directory: Path, directory: str) -> Iterator[str]:
-    """Yield the Python files of a directory below `base_directory`, as far as they are sent."""
+    """Yield the Python files of a directory below `base_directory` that are sent."""
     for here, directories, names in os.walk(base_directory / directory):
         directories[:] = sorted(each for each in directories if each not in archive.NEVER)
         path = Path(here).relative_to(base_directory).as_posix()
@@ -190,7 +191,7 @@ def _python_files(base_directory: Path, directory: str) -> Iterator[str]:
 
 
 def _imports_of(path: Path) -> list[str]:
-    """Return the first part of each imported module's name; nothing of a file that can't be parsed."""
+    """Return the first part of each imported module's name; nothing for a file that can't be parsed."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):

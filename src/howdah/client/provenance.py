@@ -27,8 +27,8 @@ MAX_LETTERS = 300
 
 
 class Provenance:
-    """Collects the provenance while the job is staged. `file` is the job file, if there is one, `text` its content, or
-    what that would be, and `overrides` is what replaced values of it."""
+    """Collects the provenance while the job is staged. `file` is the job file, if there is one; `text` is its content,
+    or the content that such a file would have; `overrides` are the options that replaced values of it."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Provenance:
             self._git.communicate()
 
     def submission(self, secrets: Iterable[str]) -> Submission:
-        """Return what was found. `secrets` are values that must not be in it."""
+        """Return the provenance. `secrets` are values that must not be in it."""
         known = [*secrets, *_secret_values(self._job)]
         commit, dirty = _parse_status(self._git)
         words = [word[:MAX_LETTERS] for word in redaction.words(sys.argv, known)]
@@ -80,7 +80,8 @@ def _secret_values(job: JobSpec) -> Iterator[str]:
 
 
 def _masked_overrides(overrides: Mapping[str, str], known: Iterable[str]) -> Mapping[str, str]:
-    """Return the values without those that look secret, by the last part of their name, and those that are too long."""
+    """Return the values, without those that look secret by the last part of their name, and without those that are too
+    long."""
     known, found = list(known), {}
     for name, value in overrides.items():
         leaf = name.rpartition(".")[2]
@@ -122,8 +123,8 @@ def _parse_status(git: subprocess.Popen[str] | None) -> tuple[str, bool]:
 
 
 def _packages(job: JobSpec, base_directory: Path) -> Mapping[str, str]:
-    """Return the packages that are installed in the environment, if this machine has it; else those that its lock file
-    names."""
+    """Return the packages that are installed in the environment, if it is on this machine; else those that its lock
+    file names."""
     given, found = job.environment, dict[str, str]()
     with contextlib.suppress(OSError, UnicodeDecodeError, HowdahError):
         if given.requirements:

@@ -1,7 +1,7 @@
-"""The events of a job, read from its event log as far as that is written.
+"""The events of a job, read from its event log as far as it is written.
 
 The rule: a log of any size is read in bounded memory, and every event in it counts. After the first `MAX_BYTES` only
-the samples of its end are read. Of a log with more than that of other events the middle is left out.
+the samples at its end are read. If the other events of a log exceed that size, its middle is left out.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _log(report: JobReport) -> SegmentedLog:
 
 
 def _lines(log: SegmentedLog) -> Iterator[list[bytes]]:
-    """Yield the lines of the log. The bulk of a large one is samples: without them it is small."""
+    """Yield the lines of the log. Most of a large log is samples: without them it is small."""
     reader, bytes_read = LineReader(), 0
     for lines in reader.lines(itertools.chain(log.iter_chunks(), [_LINE_END])):
         others = [line for line in lines if not line.startswith(SAMPLES)]

@@ -1,7 +1,7 @@
-"""Reads files of a job's directory for this user, who may read more than the user who has written them.
+"""Reads files of a job's directory for this user, who may have more rights than the user who wrote them.
 
-The rule: what a job's directory or its event log names is read below that directory alone, of files of one owner, and
-up to a limit. Another user's log may name this user's keys, and a link beside it may lead to them.
+The rule: files that a job's directory or its event log names are read only below that directory, only if they belong to
+one owner, and only up to a limit. Another user's log may name this user's keys, and a link beside it may lead to them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from howdah.storage.files_of_owner import NOBODY, FilesOfOwner
 from howdah.storage.segmented_log import find_log
 
 MAX_BYTES = 64 << 20
-"""Most bytes that are read of a file: the stacks of thousands of tasks have some."""
+"""The most bytes that are read of a file; the stacks of thousands of tasks take many."""
 
 
 def read_submitted_job(report: JobReport) -> bytes:
-    """Return the job as it was submitted, as JSON, which whoever made the job's directory has written.
+    """Return the job as it was submitted, as JSON. Whoever made the job's directory has written it.
 
     Raises:
         NotFound, StagingError, EngineUnavailable: it can't be read.
@@ -41,8 +41,8 @@ def find_submitted_job(report: JobReport) -> JobSpec | None:
 
 
 def read_kept_stacks(report: JobReport, uri: str) -> bytes:
-    """Return the stacks that the job's master has kept at `uri`, by its event log. Of that the last two parts count:
-    the directory in the job's own, and the file.
+    """Return the stacks that the job's master has kept at `uri`, as its event log says. Only the last two parts of
+    `uri` are used: the directory below the job's own, and the file.
 
     Raises:
         NotFound, StagingError, EngineUnavailable: they can't be read there.
@@ -53,8 +53,8 @@ def read_kept_stacks(report: JobReport, uri: str) -> bytes:
 
 
 def shown_owner(log: RecordedLog, conf_dir: str) -> str:
-    """Return whose files alone are shown of a job with this log, which has been read: the owner's of the log; "" of an
-    own job, of which all are shown. The rule is the history server's."""
+    """Return the user whose files alone are shown of a job with this log, which has been read: the owner of the log; ""
+    for a job of this user, of which all files are shown. The history server follows the same rule."""
     own = str(os.getuid()) if uris.split(log.directory)[0] == "file" else user_on(conf_dir)
     return "" if log.owner == own else log.owner or NOBODY
 

@@ -28,9 +28,10 @@ from howdah.wire.relay_messages import CommandEnd, CommandRequest, FrameReader, 
 from howdah.wire.splice import SpliceEnd
 
 SHORT_S = 60.0
-"""Limit in seconds for a command whose whole output is wanted."""
+"""Limit in seconds for a command whose whole output is collected."""
 ENDING_S, LOOK_S = 5.0, 0.5
-"""Seconds in which the end of a task, or of its job, is known after its streams were lost; and between two looks."""
+"""Seconds within which the end of a task, or of its job, is known after its streams were lost; and seconds between two
+checks."""
 
 
 class RelayClient:

@@ -30,9 +30,10 @@ from howdah.wire.relay_messages import AttachRequest, CommandEnd, CommandRequest
 
 PIECE = 1 << 16
 WAITING = 1 << 20
-"""Bytes of input that wait for the task; then no more is read."""
+"""The most bytes of input that wait for the task; then no more input is read."""
 COME_BACK_S, RETRY_S, LOOK_S = 600.0, 1.0, 0.05
-"""Seconds for which a lost connection is tried again, between two tries, and between two looks at what is typed."""
+"""Seconds for which a lost connection is tried again, seconds between two tries, and seconds between two checks of what
+the user types."""
 _INTERRUPT = b"\x03"
 _LEAVE = b"~."
 
@@ -69,7 +70,7 @@ class RemoteCommand:
         self._line_start, self._tilde = True, False
 
     def run(self) -> CommandEnd:
-        """Run the command until it has ended, or the user leaves it.
+        """Run the command until it ends or the user leaves it.
 
         Raises:
             RequestRefused, EngineUnavailable: the command cannot be started.
@@ -182,7 +183,8 @@ class RemoteCommand:
         return False
 
     def _carry(self, connection: socket.socket, events: int) -> bytes | None:
-        """Send what can be sent; return what can be received, None for nothing yet, b"" if the connection is lost."""
+        """Send as many bytes as possible. Return the received bytes: None if none have come yet, b"" if the connection
+        is lost."""
         try:
             if events & selectors.EVENT_WRITE:
                 del self._waiting[: connection.send(self._waiting)]
@@ -193,7 +195,7 @@ class RemoteCommand:
             return b""
 
     def _read_input(self) -> None:
-        """Send what can be read from the standard input, or that it has ended."""
+        """Send the bytes that can be read from the standard input, or its end."""
         data = os.read(sys.stdin.fileno(), PIECE)
         if not data:
             self._input_ended = True
@@ -204,7 +206,7 @@ class RemoteCommand:
             self._waiting += wire.frame(wire.INPUT, data)
 
     def _without_escapes(self, data: bytes) -> bytes:
-        """Return what was typed without `~.` at the beginning of a line, which leaves the command."""
+        """Return the typed bytes without `~.` at the beginning of a line, which leaves the command."""
         kept = bytearray()
         for byte in data:
             each = bytes((byte,))
@@ -253,7 +255,7 @@ class _Attempt(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Open it, or note why it cannot be opened."""
+        """Open the connection, or note why it cannot be opened."""
         try:
             self.opened = self._open()
         except Exception as error:  # of a library, too: the user sees it when nothing else helps
@@ -268,7 +270,7 @@ def with_terminal_size(command: CommandRequest) -> CommandRequest:
 
 
 def exit_status(ended: CommandEnd) -> int:
-    """Return the status with which a shell would report this end."""
+    """Return the exit status that a shell would have after this end."""
     return 128 + ended.signal if ended.signal is not None else ended.code or 0
 
 
@@ -280,7 +282,7 @@ def _write_all(file: int, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _raw_terminal() -> Iterator[None]:
-    """Hand each key on as it is pressed, Ctrl-C among them."""
+    """Pass on each key as it is pressed, including Ctrl-C."""
     file = sys.stdin.fileno()
     before = termios.tcgetattr(file)
     try:
@@ -292,7 +294,7 @@ def _raw_terminal() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _window_changes() -> Iterator[int]:
-    """Give a descriptor that can be read when the terminal's size has changed."""
+    """Yield a descriptor that can be read when the terminal's size has changed."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
 

@@ -101,7 +101,7 @@ class RemoteJobs(JobsApi):
         self.remote.act(job_id, "cancel")
 
     def _changes(self, job_id: str) -> Iterator[list[Event]]:
-        """Yield the events from now on: an empty list at once, then a list each second."""
+        """Yield all later events: an empty list at once, then a list each second."""
         since, _ = self.remote.records(job_id)
         yield []
         while True:

@@ -32,7 +32,7 @@ from howdah.spec import JobReport, JobSpec, Outcome, State, TaskId
 from howdah.spec.view import JobView
 
 MIN_INTERVAL_S = 1.0
-"""Between two views that `Client.follow` yields."""
+"""Least seconds between two views that `Client.follow` yields."""
 
 
 class Client:
@@ -75,14 +75,14 @@ class Client:
         sort: str | None = None,
         **moments: float,
     ) -> list[JobReport]:
-        """Return jobs, the newest first, at most `limit`. `user`, `queue` and `state` are one or several (a text may
-        have commas between them), `name` is a part of the job's name, all words of `text` must be in name, id or
-        diagnostics, and the job began between `since` and `until` (epoch seconds). Only a history server has
-        `framework` and `sort`. `moments` may have `since` and `until` by the names that they have in docs/api.md,
-        `from` and `to`, which are keywords of Python.
+        """Return jobs, the newest first, at most `limit`. `user`, `queue` and `state` are one or several values (a text
+        may have commas between them), `name` is a part of the job's name, all words of `text` must be in the job's
+        name, id or diagnostics, and the job began between `since` and `until` (epoch seconds). Only a history server
+        supports `framework` and `sort`. `moments` may have `since` and `until` under their names in docs/api.md, `from`
+        and `to`, which are hard to write in Python: `from` is a keyword.
 
-        Without an address the jobs are those of all clusters that your profiles lead to, unless `engine` or `profile`
-        chooses. For each cluster that does not answer in ten seconds there is a warning, `IncompleteJobList`.
+        Without an address the jobs are those of all clusters to which your profiles lead, unless `engine` or `profile`
+        selects some. Each cluster that does not answer in ten seconds causes a warning, `IncompleteJobList`.
 
         Raises:
             SpecError: a filter is unknown, or has a wrong value.
@@ -96,10 +96,10 @@ class Client:
         return self._jobs.job(job_id)
 
     def follow(self, job_id: str, interval_s: float = MIN_INTERVAL_S) -> Iterator[JobView]:
-        """Yield the job's view at once, after changes every `interval_s` seconds at most, and a last time when it has
-        ended.
+        """Yield the job's view at once, then after changes, at most every `interval_s` seconds, and a last time when it
+        has ended.
 
-        The view is one object, which is brought up to date."""
+        The view is always the same object, which is updated."""
         return changes(self._jobs.views(job_id), interval_s=interval_s)
 
     def wait(self, job_id: str, timeout_s: float | None = None) -> Outcome:
@@ -117,7 +117,7 @@ class Client:
         raise TimeoutError(f"{job_id} goes on after {timeout_s:g} s")
 
     def logs(self, job_id: str, task: TaskId | str, stream: str = "stdout") -> Iterator[str]:
-        """Yield in pieces what a task has printed so far to `stream`, which is `stdout`, `stderr` or `both`; bytes that
+        """Yield in pieces the output of a task so far on `stream`, which is `stdout`, `stderr` or `both`; bytes that
         are not UTF-8 are replaced.
 
         Raises:
@@ -210,8 +210,8 @@ class Client:
 def changes(
     views: Iterable[JobView], clock: Callable[[], float] = time.monotonic, interval_s: float = MIN_INTERVAL_S
 ) -> Iterator[JobView]:
-    """Yield the first of `views`, then each that differs from the one yielded before, `interval_s` seconds apart at
-    least, and at once the first that has an outcome, which is the last."""
+    """Yield the first of `views`, then each that differs from the last one yielded, at least `interval_s` seconds
+    apart. The first view with an outcome is yielded at once, and is the last."""
     shown, shown_at = None, -math.inf
     for view in views:
         state = _fingerprint(view)
@@ -223,7 +223,7 @@ def changes(
 
 
 def _fingerprint(view: JobView) -> Any:
-    """Return a value that differs whenever the view does: the view itself is one object that is updated. A client of an
-    address reads usage beside the events, so usage does not change `updated`."""
+    """Return a value that differs whenever the view does: the view itself is one object that is updated. A client that
+    uses an address reads the usage separately from the events, so usage does not change `updated`."""
     used = [task.usage for task in view.tasks.values()]
     return view.updated, view.state, len(view.tasks), used

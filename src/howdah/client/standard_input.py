@@ -1,4 +1,4 @@
-"""Keeps what arrives on standard input as a file, by its content, so that it can be sent along with a job."""
+"""Stores the standard input as a file, named by its content, so that it can be sent along with a job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PIECE = 1 << 20
 
 
 def keep_input(stream: BinaryIO) -> Path:
-    """Return a file in howdah's cache with all that can be read from `stream`.
+    """Return a file in howdah's cache with all bytes of `stream`.
 
     Raises:
         SpecError: that is more than `MAX_MIB` MiB.

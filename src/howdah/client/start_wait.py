@@ -27,7 +27,7 @@ def require_running(job_id: str, update: Update) -> None:
 def wait_until_running(
     engine: Engine, job_id: str, say: Callable[[str], None], limit_s: float = START_LIMIT_S
 ) -> TaskView:
-    """Return the first task whose program runs; `say` is called with why the job waits, each reason once.
+    """Return the first task whose program runs. `say` is called with each reason for which the job waits, once.
 
     Raises:
         JobFailed: the job has ended before.

@@ -1,4 +1,4 @@
-"""Submits a prepared job, with all that belongs to that: the one way for commands and programs."""
+"""Submits a prepared job with all steps that belong to a submission: the one way for commands and programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from howdah.storage.progress import Notice, Progress, no_progress
 def submit(prepared: PreparedJob, notice: Notice, progress: Progress = no_progress) -> str:
     """Submit a prepared job and return its id.
 
-    `notice` is called with what the user should know, and `progress` during uploads, which it may end by an error.
+    `notice` is called with sentences for the user, and `progress` during uploads, which it may end by an error.
 
     Raises:
         StagingError: another job that runs writes the checkpoint.

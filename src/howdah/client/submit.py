@@ -80,10 +80,11 @@ def prepare(
     """Make the plan of `job`, whose relative paths start at `base_directory`.
 
     `flags` are settings from the command line, and `notice` is called with a sentence before each step that takes time.
-    `overwrite` lets outputs exist already, and `fresh` lets the job begin without the checkpoint that is there.
-    `origins` has what the user typed, by the path in the spec; `file` is the job file that the job was read from,
-    `text` its content, or what the content would be, and `overrides` is what replaced values of it. Without `install`
-    an environment that has not been installed is only named: the plan can be shown, and not submitted.
+    `overwrite` lets outputs exist already, and `fresh` lets the job begin without the existing checkpoint. `origins`
+    maps paths in the spec to the words that the user typed. `file` is the job file from which the job was read, `text`
+    its content, or the content that such a file would have, and `overrides` are the options that replaced values of it.
+    Without `install` an environment that has not been installed is only named: the plan can be shown, but not
+    submitted.
 
     Raises:
         SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
@@ -158,7 +159,7 @@ def _prepare(
 
 def _check_launches(job: JobSpec, base_directory: Path, origins: Mapping[str, str]) -> list[Sentence]:
     """Return a sentence for each role whose launchers, in its command or in its scripts, may not find the other tasks,
-    and one for tasks that nobody tells of each other.
+    and one for tasks that know nothing of each other.
 
     Raises:
         SpecError: launchers will not find the other tasks.
@@ -183,7 +184,8 @@ def _py_spy_files(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:
 
 @contextlib.contextmanager
 def _temporary_environ(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for a while: the job's own address of and access to object stores hold during staging, too."""
+    """Set variables for a while: during staging, too, the job's own addresses and credentials of object stores
+    apply."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -197,8 +199,8 @@ def _temporary_environ(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _runtime_archive(engine: Engine, staged: StagedJob) -> StagedFile:
-    """Return howdah with what this job needs of other distributions: the engine's, the framework's, its formats' and
-    those of the file systems that it uses."""
+    """Return howdah with those other distributions that this job needs: for the engine, the framework, its formats, and
+    the file systems that it uses."""
     from howdah.staging import runtime_archive  # takes 10 ms, which a local job need not wait for
 
     info, job = find_engine(engine.name), staged.job
@@ -257,7 +259,7 @@ class _Environment:
     python: str
     """The interpreter that runs howdah on the nodes."""
     program_path: tuple[str, ...] = ()
-    """What the programs' PATH begins with."""
+    """Directories that come first on the programs' PATH."""
     files: tuple[StagedFile, ...] = ()
     """Files shipped for the programs."""
     runtime: tuple[StagedFile, ...] = ()
@@ -324,8 +326,8 @@ def _with_interpreter(
     engine: Engine,
     settings: Settings,
 ) -> _Environment:
-    """Return `environment` with the interpreter that the job, or the setting `where`, names as the programs' `python`
-    and `python3`.
+    """Return `environment` with the interpreter that the job, or the setting `where`, names. Programs find it as
+    `python` and `python3`.
 
     Raises:
         SpecError: this machine sees what the nodes see, and there is no such interpreter.
@@ -352,25 +354,25 @@ def _with_interpreter(
 
 
 def is_seen(path: str | Path, engine: Engine, settings: Settings) -> bool:
-    """Return whether the nodes have the same files at `path` as this machine."""
+    """Return whether the nodes see the same files at `path` as this machine."""
     return engine.sees(path) or any(Path(path).is_relative_to(shared) for shared in settings.shared_paths)
 
 
 def is_linked(venv: Path, engine: Engine, settings: Settings) -> bool:
-    """Return whether tasks get links to an environment of howdah's cache, of which each makes one of its own. Engines
-    whose home is no directory of theirs make no such links: it is sent, so that no task writes to what later jobs
-    use."""
+    """Return whether tasks get links to an environment of howdah's cache, from which each task makes its own
+    environment. Engines whose home is not a directory of the nodes make no such links: there the environment is sent,
+    so that no task writes to an environment that later jobs use."""
     return is_seen(venv, engine, settings) and uris.split(engine.home)[0] == "file"
 
 
 def is_used_in_place(engine: Engine, settings: Settings) -> bool:
-    """Return whether an environment of howdah's cache is used where it is. Only a cluster that is this machine, such as
-    a sandbox, does so: there sending would take longer than most of its jobs."""
+    """Return whether an environment of howdah's cache is used in its place. Only a cluster on this machine, such as a
+    sandbox, does so: sending the environment would take longer than most of its jobs."""
     return "/" in settings.shared_paths and uris.split(engine.home)[0] != "file"
 
 
 def default_environment(path: str) -> Environment:
-    """Return the environment that the setting `environment` names; the file's extension tells its kind."""
+    """Return the environment that the setting `environment` names; the file's extension shows its kind."""
     if path.endswith((".txt", ".lock", ".toml")):
         return Environment(requirements=path)
     return Environment(archive=path) if path.endswith((*ARCHIVES, ".pex")) else Environment(python=path)
@@ -391,7 +393,8 @@ def packed_environment(
     requirements: Path, engine: Engine, settings: Settings, notice: Notice, install: bool = True
 ) -> StagedFile:
     """Return the packed environment of a requirements file. The cluster keeps one for each content and Python version,
-    whichever of this user's machines made it, and it is not made again; without `install` it is not made at all."""
+    whichever of this user's machines made it, and an existing one is not made again. Without `install` it is not made
+    at all."""
     from howdah.staging import virtual_environments
 
     def make() -> Path:
@@ -415,6 +418,6 @@ def _packed(key: str, make: Callable[[], Path], engine: Engine, settings: Settin
 
 
 def _with_environment_archive(environment: _Environment, file: StagedFile, top: str = "") -> _Environment:
-    """Return `environment` with the programs' own one, in whose archive `bin` is below the directory `top`."""
+    """Return `environment` with the programs' own environment, in whose archive `bin` is below the directory `top`."""
     path = "/".join(filter(None, (ENVIRONMENT_ARCHIVE, top.strip("/"), "bin")))
     return replace(environment, program_path=(path,), files=(*environment.files, file))

@@ -1,4 +1,4 @@
-"""Installs TensorBoard's environment where a job's master finds it, or runs TensorBoard on this machine."""
+"""Installs TensorBoard's environment at a place where a job's master finds it, or runs TensorBoard on this machine."""
 
 from __future__ import annotations
 

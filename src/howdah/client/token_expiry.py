@@ -1,4 +1,4 @@
-"""Tells whether a job may run longer than its credentials for the cluster's file systems are valid."""
+"""Checks whether a job may run longer than its credentials for the cluster's file systems are valid."""
 
 from __future__ import annotations
 

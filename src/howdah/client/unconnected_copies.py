@@ -1,4 +1,4 @@
-"""Finds tasks that are copies of each other and not told of each other, because nobody has named a framework."""
+"""Finds tasks that are copies of each other and do not know each other, because nobody has named a framework."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _TRAINS = re.compile(
     r"(?m)^\s*(?:import|from)\s+(?:torch|tensorflow|keras|jax|flax|accelerate|transformers|lightning|pytorch_lightning"
     r"|deepspeed|horovod|mxnet|xgboost|lightgbm|paddle|mindspore|ultralytics)\b|howdah\.program\.run_function\b"
 )
-"""What a program imports whose tasks, if they knew of each other, would train one model; and what calls a function,
-which is judged where it is packed."""
+"""Matches imports of libraries that train one model in all tasks, if the tasks know each other. A call of a function
+matches, too; it is judged where the function is packed."""
 
 
 _LAUNCHES = re.compile(r"(?<!\S)(?:-m *[\w.]+\.launch(?!\S)|--(?:nproc[_-]per[_-]node|nnodes)(?![^\s=]))")
-"""What a command has that runs a launcher, also one of which nothing is known: its module, or its options."""
+"""Matches commands that run a launcher, even an unknown one: by its module, or by its options."""
 
 
 def trains_alone(texts: Iterable[str], is_launcher: bool = False) -> bool:
-    """Return whether programs train, as those of a launcher do, and ask nobody for the other tasks, by their texts and
-    variables."""
+    """Return whether programs train, as those of a launcher do, and never ask for the other tasks. This is judged by
+    their texts and variables."""
     read = list(texts)
     return (is_launcher or any(map(_TRAINS.search, read))) and not any(map(_KNOWS_OTHERS.search, read))
 
@@ -39,9 +39,10 @@ def trains_alone(texts: Iterable[str], is_launcher: bool = False) -> bool:
 def unconnected_copies(
     job: JobSpec, base_directory: Path, origins: Mapping[str, str], launches: Mapping[str, Sequence[LauncherCall]]
 ) -> Sentence | None:
-    """Return a sentence about a role whose tasks start together, train, and are not told of each other; None if
-    somebody may mean that: who named the framework, as `origins` tells, a program that asks howdah for the others, a
-    stream of records, or a launcher, which is judged by itself. Of a job without origins it is not known."""
+    """Return a sentence about a role whose tasks start together, train, and do not know each other; None if that may be
+    intended: somebody named the framework (see `origins`), a program asks howdah for the other tasks, it reads a stream
+    of records, or it is started by a launcher, which is judged separately. Return None for a job without origins,
+    too."""
     if not job.gang or job.framework != "generic" or "roles" not in origins or "framework" in origins:
         return None
     if any(each.strategy == "stream" for each in job.inputs):  # each task has its share of the records
@@ -62,7 +63,7 @@ def unconnected_copies(
 
 
 def _texts(command: str | Sequence[str], files: WorkingFiles) -> Iterable[str]:
-    """Yield the text of a command, and those of the files that it names, and that scripts among them do."""
+    """Yield the text of a command, of the files that it names, and of the files that scripts among these name."""
     yield command if isinstance(command, str) else " ".join(command)
     waiting, seen = [command], set[str]()
     while waiting:

@@ -1,4 +1,4 @@
-"""Waits until a job's TensorBoard is open, whose container may take minutes."""
+"""Waits until a job's TensorBoard is open; its container may take minutes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ OPENS_S = 330.0
 
 
 def wait_until_open(job_id: str, ask: Callable[[], Mapping[str, str]], changes: Iterator[Iterable[Event]]) -> str:
-    """Return the address of a job's TensorBoard once it is open. `ask` starts it, `changes` yields the job's events
-    from a moment before that on.
+    """Return the address of a job's TensorBoard once it is open. `ask` starts it. `changes` yields the job's events
+    from a moment before the start on.
 
     Raises:
         RequestRefused: TensorBoard ended before.

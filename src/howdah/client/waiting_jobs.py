@@ -1,4 +1,5 @@
-"""Asks masters whether their jobs wait for containers: to most engines a job runs as soon as its master does."""
+"""Asks masters whether their jobs wait for containers: most engines report a job as running as soon as its master
+runs."""
 
 from __future__ import annotations
 
@@ -14,11 +15,12 @@ from howdah.spec import JobReport, State
 from howdah.spec.fold import fold
 
 LIMIT_S, MAX_ASKED = 3.0, 20
-"""Seconds within which masters must have answered, and how many of a cluster's newest jobs are asked."""
+"""Seconds within which masters must have answered, and the most jobs of a cluster, the newest, whose masters are
+asked."""
 
 
 def with_waits(clusters: Sequence[ConfiguredCluster], answers: Iterable[ClusterAnswer]) -> Iterator[ClusterAnswer]:
-    """Yield the answers, in which jobs that wait for containers are PENDING, and say so."""
+    """Yield the answers with corrected states: jobs that wait for containers are PENDING, and say so."""
     answers = list(answers)
     asked = [
         (number, cluster.engine, report)
@@ -41,7 +43,7 @@ def _running_jobs(engine: Engine, reports: Sequence[JobReport]) -> list[JobRepor
 
 
 def _ask_master(engine: Engine, report: JobReport) -> JobReport:
-    """Return the report with the state that the job's master knows; as it is if the master does not say."""
+    """Return the report with the state that the job's master reports; unchanged if the master does not answer."""
     with contextlib.suppress(Exception):  # another user's job, one that is just ending, another version's master
         if (master := connect(engine, report)) is not None:
             with master:

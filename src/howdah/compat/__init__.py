@@ -1,4 +1,4 @@
-"""Command lines of other systems. Each turns what the users of that system type into a JobSpec."""
+"""Command lines of other systems. Each module turns the command line of one system's users into a JobSpec."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from howdah.spec.validation import added_entries
 
 @dataclasses.dataclass(frozen=True)
 class Parsed:
-    """What a command line means."""
+    """The meaning of a command line."""
 
     job: JobSpec
     """The job that the command line describes."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """The option or key that the user typed (`--worker-num`), by place of the spec (`roles.worker.replicas`)."""
     notes: tuple[str, ...] = ()
-    """Sentences to show: what of this command line has another meaning here."""
+    """Sentences to show about parts of the command line that have another meaning here."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Variables that this process needs to reach the job's data, and the values to which the spec's `secrets` refer."""
+    """Variables with which this process can reach the job's data, and the values to which the spec's `secrets`
+    refer."""
     conf_files: tuple[str, ...] = ()
-    """Files that are laid over this machine's Hadoop configuration."""
+    """Files that override this machine's Hadoop configuration."""
     same_hosts: bool = False
     """Whether the job prefers the hosts on which the last job of its name succeeded."""
 
@@ -34,7 +35,8 @@ class Parsed:
 
 
 def _extend_variables(job: JobSpec) -> JobSpec:
-    """Return the job with variables such as `PATH=/x:$PATH` in `extend`: a node's shell completed their values."""
+    """Move variables such as `PATH=/x:$PATH` to `extend`, and return the job: in the other system a node's shell
+    completed their values."""
     extend = dict(job.extend)
 
     def others(env: Mapping[str, str]) -> dict[str, str]:
@@ -51,7 +53,7 @@ def _extend_variables(job: JobSpec) -> JobSpec:
 
 
 def _around(name: str, present: str, added: str) -> str:
-    """Return what extends a variable by `added`, after `present` has extended it."""
+    """Return the value that extends a variable by `added`, after `present` has extended it."""
     own, parts = f"${name}", added.split(":")
     if own not in parts:
         return ":".join(filter(None, (present, added)))

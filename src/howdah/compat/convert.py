@@ -46,7 +46,7 @@ def convert(system: str, arguments: tuple[str, ...], as_json: bool) -> None:
 
 
 def job_file_text(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> str:
-    """Return the job file, with all that there is to know beside it as comments."""
+    """Return the job file, with notes and remarks as comments."""
     comments = "".join(
         f"# {line}\n" for note in _conversion_notes(parsed, system, arguments) for line in note.splitlines()
     )
@@ -54,7 +54,7 @@ def job_file_text(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> st
 
 
 def job_file_object(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> dict[str, object]:
-    """Return the job file as an object, `job`, with what the comments say as `notes`."""
+    """Return the job file as an object, `job`, with the comments as `notes`."""
     return {"job": job_file_record(parsed.job), "notes": list(_conversion_notes(parsed, system, arguments))}
 
 
@@ -76,7 +76,7 @@ def _conversion_notes(parsed: Parsed, system: str, arguments: tuple[str, ...]) -
 
 
 def _command_line(name: str) -> CompatCommand:
-    """Return the command line of this name, with Hadoop's configuration if it asks for one."""
+    """Return the command line of this name, with Hadoop's configuration if it needs one."""
     made = plugins.load(plugins.find(_GROUP, name))
     if "hadoop" not in inspect.signature(made).parameters:
         return cast(CompatCommand, made())

@@ -1,4 +1,4 @@
-"""Runs console scripts with the names of other systems' commands: `xl-submit`, `xl-kill ID`, `hbox-logs`."""
+"""Runs console scripts that have the names of other systems' commands: `xl-submit`, `xl-kill ID`, `hbox-logs`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _MEANINGS = {"submit": (), "kill": ("cancel",), "logs": ("logs", "--all")}
 
 
 def run() -> None:
-    """Run the command whose name the console script has."""
+    """Run the command that has the console script's name."""
     main(translate(Path(sys.argv[0]).name, sys.argv[1:]))
 
 
 def translate(program: str, arguments: Sequence[str]) -> list[str]:
-    """Return the arguments that `howdah` gets for a command of this name with these arguments.
+    """Return the arguments of `howdah` for a command of this name with these arguments.
 
     `hbox-logs` was `yarn logs`, so its job is named by `-applicationId`, as hbox-submit itself printed it.
     """

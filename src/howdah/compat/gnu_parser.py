@@ -1,7 +1,7 @@
 """Parses command lines as commons-cli's GnuParser did for XLearning, TonY and Submarine.
 
-An option has one dash or two; its value is the next word, or follows a `=`; the next word is no value if it is an
-option itself. What differs between the three commands is in their `OptionTable`.
+An option has one dash or two. Its value is the next word, unless that is an option itself, or follows a `=`. The
+differences between the three commands are in their `OptionTable`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OptionTable:
     multi_valued: Collection[str] = ()
     """Options that take every word up to the next option."""
     assignments: Collection[str] = ()
-    """Those of the multi-valued options whose second and later words must hold a `=`."""
+    """The multi-valued options whose second and later words must contain a `=`."""
 
     def split(self, word: str) -> tuple[str | None, str | None]:
         """Return the long name of the option `word`, and the value after its `=`; (None, None) if it is no option."""
@@ -56,7 +56,7 @@ class OptionUse:
 
 
 def option_uses(words: list[str], table: OptionTable) -> Iterator[OptionUse]:
-    """Yield the options and other words of a command line; what has been yielded is removed from `words`."""
+    """Yield the options and other words of a command line, and remove them from `words`."""
     while words:
         word = words.pop(0)
         name, glued = table.split(word)
@@ -87,5 +87,5 @@ def remove_quotes(value: str) -> str:
 
 
 def given_twice(name: str, values: Collection[str]) -> Mistake:
-    """Return the mistake of an option that is given several values and has one."""
+    """Return the mistake of an option that has one value and is given several."""
     return Mistake(f"--{name}", f"is given twice: {', '.join(map(repr, values))}. Keep one")

@@ -1,4 +1,5 @@
-"""What the commands of other systems share: they get their arguments unchanged, and submit the job that is read."""
+"""The common parts of the commands of other systems: they get their arguments unchanged, and submit the job that is
+read."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from howdah.spec import JobSpec
 
 
 def verbatim_command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a click command of a function that gets all arguments as they are, `--help` among them."""
+    """Make a click command from a function that gets all arguments unchanged, including `--help`."""
     settings = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
 
     def decorated(function: Callable[..., Any]) -> click.Command:

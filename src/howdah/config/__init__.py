@@ -1,1 +1,1 @@
-"""What users write down: settings, profiles, job files and their variables."""
+"""Files and options that users write: settings, profiles, job files and their variables."""

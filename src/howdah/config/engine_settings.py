@@ -17,14 +17,14 @@ _GROUP = "howdah.engines"
 
 
 class EngineDeclarations(Protocol):
-    """What is used here of `howdah.engines.info.EngineInfo`, which this package may not import."""
+    """The part of `howdah.engines.info.EngineInfo` that is used here; this package may not import it."""
 
     settings: Mapping[str, Setting]
     options: Mapping[str, Setting]
 
 
 def find_engine(name: str) -> EngineDeclarations | None:
-    """Return what the engine of this name declares; None if no installed package has one."""
+    """Return the declarations of the engine of this name; None if no installed package has one."""
     target = plugins.find(_GROUP, name)
     return cast(EngineDeclarations, plugins.load(target)) if target else None
 
@@ -36,7 +36,7 @@ def engine_names() -> list[str]:
 
 def settings_of_engines(others: Iterable[str] = ()) -> dict[str, Setting]:
     """Return the settings of howdah's own engines and of `others`, by their full names, such as `slurm.account`. Other
-    packages are searched only for `others`."""
+    packages are searched only if `others` are given."""
     engines = {name: find_engine(name) for name in (*plugins.BUILT_IN[_GROUP], *others)}
     return {
         f"{engine}.{name}": setting
@@ -53,7 +53,7 @@ def options_of_own_engines() -> dict[str, Mapping[str, Setting]]:
 
 
 def missing_engines(job: JobSpec) -> Iterator[str]:
-    """Yield a sentence for each engine that the job has options for and that is not installed here."""
+    """Yield a sentence for each engine for which the job has options and that is not installed here."""
     for name in job.engines:
         if find_engine(name) is None:
             near = nearest(name, engine_names())

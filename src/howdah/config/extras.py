@@ -1,4 +1,4 @@
-"""howdah's extras, as pyproject.toml has them: docs/install.md says what each brings."""
+"""howdah's extras, as in pyproject.toml; docs/install.md lists the packages of each."""
 
 from __future__ import annotations
 

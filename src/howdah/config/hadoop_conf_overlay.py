@@ -1,6 +1,6 @@
-"""Another cluster's Hadoop configuration: this machine's own with other files laid over it.
+"""Another cluster's Hadoop configuration: this machine's own, with other files on top of it.
 
-The directory's name is made of its content, because a job's cluster must be found again later.
+The directory's name is derived from its content, because a job's cluster must be found again later.
 """
 
 from __future__ import annotations

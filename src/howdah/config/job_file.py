@@ -1,4 +1,4 @@
-"""Reading a job file: its YAML text becomes a JobSpec, or a list of everything that is wrong with it."""
+"""Reads a job file: its YAML text becomes a JobSpec, or a list of all mistakes in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from howdah.spec.validation import find_mistakes
 from howdah.spec.values import dataclass
 
 PROGRAMS = {".py": "python", ".sh": "bash"}
-"""What runs a program that is given in place of a job file, by the end of its name."""
+"""The interpreter of a program that is given in place of a job file, by the extension of its name."""
 _ODD_BREAKS = set("\r\x85\u2028\u2029\ufeff")
 
 
@@ -36,7 +36,7 @@ class LoadedJob:
     spec: JobSpec
     """The job."""
     base_directory: Path
-    """The directory to which relative paths of the job are relative: its file's, or the current one if the job came
+    """The directory to which relative paths of the job refer: that of its file, or the current one if the job came
     through a pipe."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """The origin of each place of the spec (`job.yaml:12`, `--set roles.worker.replicas`) and of each variable
@@ -44,7 +44,7 @@ class LoadedJob:
     text: str = ""
     """The text of the file."""
     overrides: Mapping[str, str] = field(default_factory=dict)
-    """What replaced values of the file, as `Submission.overrides` has it."""
+    """Options that replaced values of the file, as in `Submission.overrides`."""
 
 
 def load(
@@ -53,9 +53,8 @@ def load(
     environ: Mapping[str, str] | None = None,
     fields: Mapping[str, str] | None = None,
 ) -> LoadedJob:
-    """Return the job in the file at `path`, with `--set` applied, whose values are texts, numbers or booleans;
-    `environ` is this process's unless given. `fields` holds values of options such as `--name`, by the name of their
-    field.
+    """Return the job in the file at `path`, with `--set` applied; its values are texts, numbers or booleans. `environ`
+    is this process's unless given. `fields` holds values of options such as `--name`, by the name of their field.
 
     Raises:
         StagingError: the file can't be read.
@@ -79,7 +78,7 @@ def load(
 
 
 def refuse_program(path: Path) -> SpecError:
-    """Return the error of a program in the place of a job file."""
+    """Return the error for a program that was given in the place of a job file."""
     return SpecError.at(str(path), f"is a program, no job file: write `-- {PROGRAMS[path.suffix]} {path}`")
 
 
@@ -176,13 +175,14 @@ def to_yaml(spec: JobSpec) -> str:
 
 
 def _line(origin: str, file: str) -> int:
-    """Return the line of a mistake, by which mistakes are sorted; one that is not in the file comes last."""
+    """Return the line of a mistake, to sort mistakes by; a mistake that is not in the file comes last."""
     number = origin.removeprefix(f"{file}:")
     return int(number) if number != origin and number.isdigit() else MAX_BYTES
 
 
 def _is_reported(mistake: Mistake, earlier: list[Mistake]) -> bool:
-    """Return whether `mistake` is about the stand-in for a value that has an earlier mistake."""
+    """Return whether `mistake` is only a consequence: it is about the stand-in for a value that has an earlier
+    mistake."""
     return any(other.place in ("", mistake.place) or mistake.place.startswith(other.place + ".") for other in earlier)
 
 

@@ -1,4 +1,4 @@
-"""Masks what looks like a secret in a job file's text. The result is still a job file: it is shown, copied and used.
+"""Masks texts that look like secrets in a job file. The result is still a job file, since people read, copy and use it.
 
 Only comments and values that hold a secret are changed; everything else stays byte for byte. The result is parsed again
 to check it. A value that cannot be written in the style of the old one is quoted.
@@ -63,9 +63,9 @@ class _Collection:
     name: str
     """The key of the collection in the mapping around it, if any."""
     keys: list[str] = field(default_factory=list)
-    """Of a mapping: the key whose value comes next."""
+    """In a mapping, the key whose value comes next."""
     items: list[int | None] = field(default_factory=list)
-    """Of a list: the numbers of the events that are its scalars, None for other items."""
+    """In a list, the numbers of the events that are its scalars, and None for other items."""
 
 
 class _Masking:
@@ -95,7 +95,7 @@ class _Masking:
             self._add_node(None)
 
     def _add_node(self, number: int | None) -> None:
-        """Note the scalar of this number, or (None) a collection, as a key, a value or an item."""
+        """Note a key, a value or an item: the scalar with this number, or a collection (None)."""
         if not self._open:
             return
         within = self._open[-1]

@@ -1,6 +1,7 @@
-"""The job file's JSON Schema, for editors: made from the same declared types by which `spec_reader` reads.
+"""Makes the job file's JSON Schema, for editors, from the same declared types that `spec_reader` uses.
 
-Descriptions are the fields' docstrings. tools/generate.py writes it to docs/job.schema.json; a test keeps it so.
+Descriptions are the fields' docstrings. tools/generate.py writes the schema to docs/job.schema.json; a test keeps it
+so.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _mapping(kind: Any, name: str) -> dict[str, Any]:
 
 
 def _engine_options() -> dict[str, Any]:
-    """Return what howdah's own engines take; the options of others are checked when a job is planned."""
+    """Return the options of howdah's own engines; those of other engines are checked when a job is planned."""
     return {
         engine: {
             "type": "object",

@@ -1,4 +1,5 @@
-"""The record of a sandbox on this machine; where howdah keeps its files: `howdah.localfiles.own_directories`."""
+"""Reads the record of a sandbox on this machine. `howdah.localfiles.own_directories` knows where howdah keeps its
+files."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from howdah.localfiles.process_identity import identity_of
 
 
 def running_sandbox(record: Path) -> Mapping[str, Any]:
-    """Return the content of a sandbox's record if the sandbox runs, of which some daemons may have ended; else {}.
-    After a restart of the machine other processes have the numbers of its daemons."""
+    """Return the content of a sandbox's record if the sandbox runs, even if some of its daemons have ended; else {}.
+    After a restart of the machine other processes have the process ids of its daemons."""
     try:
         found: dict[str, Any] = json.loads(record.read_text())
         daemons = {int(entry["pid"]): str(entry["started"]) for entry in found["pids"].values()}

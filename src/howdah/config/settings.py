@@ -28,9 +28,9 @@ SYSTEM_FILE = Path("/etc/howdah/config.yaml")
 
 
 HISTORY_URL = "history_url"
-"""This setting reaches jobs without its token, because others may see the settings of a job."""
+"""This setting reaches jobs without its token, because other users may see the settings of a job."""
 SANDBOX = "the running sandbox"
-"""The source of settings that a running sandbox makes where neither the user nor the environment makes them."""
+"""The source of settings that come from a running sandbox, because neither the user nor the environment sets them."""
 SETTINGS = {
     "engine": Setting("local", "Where jobs run: an installed engine, such as local, yarn, slurm, kubernetes or ssh."),
     "hadoop_conf_dir": Setting("", "Directory with core-site.xml and yarn-site.xml; else HADOOP_CONF_DIR.", "path"),
@@ -59,7 +59,8 @@ class Settings:
     """All settings."""
 
     values: Mapping[str, str]
-    """The value of every setting, as text. An engine's own settings have its name in front: `slurm.account`."""
+    """The value of every setting, as text. The names of an engine's own settings begin with its name:
+    `slurm.account`."""
     sources: Mapping[str, str]
     """The source of every setting, such as `user file ~/.config/howdah/config.yaml, profile prod`."""
     profile: str = ""
@@ -87,12 +88,13 @@ class _Layer:
     source: str
     values: Mapping[str, str]
     base: Path
-    """Where relative paths in the values start."""
+    """The directory at which relative paths in the values start."""
     empties: bool = False
-    """Whether an empty value brings the default back. That is so in files; an empty flag or variable is not given."""
+    """Whether an empty value restores the default. That is so in files; an empty flag or variable counts as not
+    given."""
 
     def gives(self, key: str) -> bool:
-        """Return whether the source says what the setting is."""
+        """Return whether the source has the setting."""
         return key in self.values if self.empties else bool(self.values.get(key))
 
 
@@ -100,9 +102,10 @@ def resolve(
     flags: Mapping[str, str | None], env: Mapping[str, str], engines: Iterable[str] = (), own: str | None = None
 ) -> Settings:
     """Return all settings. `flags` are settings (and `profile`) from the command line; None and "" mean not given.
-    `own` is a text that the user's file is to have, in place of the one that it has.
+    `own` is a text that is read in place of the user's file, which is to get it.
 
-    The own settings of these engines are among them: howdah's, the chosen one, those in the files, and `engines`.
+    The result includes the own settings of howdah's engines, of the chosen engine, of the engines in the files, and of
+    `engines`.
 
     Raises:
         SpecError: an unknown key or profile, or a value that a setting can't have; names the file or variable.
@@ -139,7 +142,8 @@ def variable_of(key: str) -> str:
 
 
 def unknown_setting(key: str, place: str = "", origin: str | None = None) -> Mistake:
-    """Return the mistake of a key that is not a setting. `place` is where it stands, if that is not the key itself."""
+    """Return the mistake of a key that is not a setting. `place` is the key's place, if it differs from the key
+    itself."""
     engine = key.partition(".")[0]
     declared = find_engine(engine)
     if declared is None:
@@ -200,7 +204,7 @@ def _hadoop_variable(env: Mapping[str, str]) -> Iterator[_Layer]:
 
 
 def _environment_layers(env: Mapping[str, str]) -> Iterator[_Layer]:
-    """Yield what is configured outside howdah: Hadoop's variable and a running sandbox."""
+    """Yield the layers that are configured outside howdah: Hadoop's variable and a running sandbox."""
     yield from _hadoop_variable(env)
     conf_dir = _sandbox(env)
     if conf_dir:
@@ -229,7 +233,7 @@ class _File:
 
 
 def _read(path: Path, kind: str, text: str | None = None) -> _File:
-    """Read the settings file at `path`, or `text` as if it stood there; it is empty if there is no file."""
+    """Read the settings file at `path`, or `text` in place of its content; the result is empty if there is no file."""
     name = f"{kind} {_abbreviate_home(path)}"
     try:
         text = path.read_text(encoding="utf-8") if text is None else text
@@ -285,8 +289,8 @@ def _setting_texts(entries: Mapping[str, Node], place: str, mistakes: list[Mista
 
 
 def setting_nodes(entries: Mapping[str, Node]) -> Iterator[tuple[str, Node]]:
-    """Yield the key and the value of each setting in a mapping of a file. The settings of an engine may stand in a
-    mapping under its name: `slurm: {account: a}` is `slurm.account: a`."""
+    """Yield the key and the value of each setting in a mapping of a file. The settings of an engine may be in a mapping
+    under its name: `slurm: {account: a}` means `slurm.account: a`."""
     for key, node in entries.items():
         if isinstance(node, Keys) and key not in SETTINGS:
             yield from ((f"{key}.{name}", inner) for name, inner in node.entries.items())
@@ -304,7 +308,7 @@ def _file_layers(files: list[_File], profile: str) -> Iterator[_Layer]:
 
 
 def _existing_profile(wanted: str, files: list[_File], origin: str) -> str:
-    """Return the profile in use; `origin` is what has chosen `wanted`, if that is not ""."""
+    """Return the profile in use. `origin` names the source that has chosen `wanted`, if that is not ""."""
     choosing = next((file for file in files if file.profile), None)
     chosen = wanted or (choosing.profile if choosing else "")
     known = sorted({name for file in files for name in file.profiles})

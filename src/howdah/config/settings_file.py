@@ -24,12 +24,12 @@ _UNQUOTED = re.compile(r"[A-Za-z0-9_/.]([A-Za-z0-9_/.@+:,=-]*[A-Za-z0-9_/.@+=-])
 
 
 Check = Callable[[str, str], None]
-"""Takes the file's text as it is and as it is to be, and raises SpecError where that must not be."""
+"""Takes the file's present text and its new text, and raises SpecError if the change must not be made."""
 
 
 def refuse_harm(key: str, profile: str, env: Mapping[str, str]) -> Check:
-    """Return the check of a change of `key` in the user's file: that no command stops which works now, and that what
-    is wrong is not `key`."""
+    """Return the check of a change of `key` in the user's file. It refuses a mistake in `key` itself, and a change that
+    makes correct settings wrong."""
     env = {name: value for name, value in env.items() if name != "HOWDAH_PROFILE"}  # it would hide the file's
 
     def find(text: str) -> Sequence[Mistake]:
@@ -98,7 +98,7 @@ def remove(path: Path, key: str, profile: str = "", check: Check = _accept) -> N
 
 
 def remove_setting(text: str, key: str, profile: str = "") -> str:
-    """Return `text` without the setting's line, and without the headings below which nothing is left."""
+    """Return `text` without the setting's line, and without headings that are empty then."""
     lines = text.splitlines(keepends=True)
     names, key = _headings(lines, key, profile)
     headings, start, end, indent = _block(lines, names)
@@ -141,8 +141,8 @@ def replace_setting(text: str, key: str, value: str, profile: str = "") -> str:
 
 
 def _headings(lines: list[str], key: str, profile: str) -> tuple[tuple[str, ...], str]:
-    """Return the headings below which the setting's line stands, or would stand, and its key there. An engine's setting
-    is `account` below `slurm`, unless `slurm.account` is written in one line already."""
+    """Return the headings below which the setting's line is, or would be, and its key there. An engine's setting is
+    `account` below `slurm`, unless `slurm.account` is written in one line already."""
     outer = ("profiles", profile) if profile else ()
     engine, dot, name = key.partition(".")
     headings, start, end, indent = _block(lines, outer)
@@ -151,15 +151,15 @@ def _headings(lines: list[str], key: str, profile: str) -> tuple[tuple[str, ...]
 
 
 def _top_end(lines: list[str]) -> int:
-    """Return where a line goes that belongs to no profile: at the end of the file it could seem to belong to the last
-    one."""
+    """Return where a line outside of all profiles goes: at the end of the file it could seem to belong to the last
+    profile."""
     profiles = _line_of(lines, "profiles", 0, len(lines), "")
     return len(lines) if profiles is None else profiles
 
 
 def _block(lines: list[str], names: tuple[str, ...]) -> tuple[list[int], int, int, str]:
-    """Return the lines of those headings in `names` that exist, each below the one before it, and the first line, the
-    end and the indentation of what is below the last of them."""
+    """Return four values: the lines of the headings in `names` that exist, each below the one before it; and the first
+    line, the end and the indentation of the block below the last of them."""
     headings: list[int] = []
     start, end, indent = 0, len(lines), ""
     for name in names:
@@ -211,7 +211,7 @@ def _values(text: str, place: str = "the file") -> dict[tuple[str, str], str]:
 
 @contextlib.contextmanager
 def _changing(path: Path) -> Iterator[None]:
-    """Keep other commands from changing the file between its reading and its replacement."""
+    """Keep other commands from changing the file between reading and replacing it."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -75,8 +75,8 @@ class Reader:
         self.sources: dict[str, str] = {}
 
     def read(self, node: Node, kind: Any, place: str, name: str = "") -> Any:
-        """Return `node` as `kind`, or a stand-in (empty, zero) if it is none. `name` is the field, which ends in its
-        unit."""
+        """Return `node` as `kind`, or a stand-in (empty, zero) if it cannot be read so. `name` is the field, which ends
+        in its unit."""
         self.sources[place] = node.origin
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
         if _is_record(kind):
@@ -122,7 +122,7 @@ class Reader:
         self.mistakes.append(dataclasses.replace(unknown_key(name, cls, place), origin=node.origin))
 
     def union(self, node: Node, kinds: tuple[Any, ...], place: str) -> Any:
-        """Read Optional[X], or text or a list."""
+        """Read Optional[X], or a text or a list."""
         if type(None) in kinds and isinstance(node, Text) and node.null:
             return None
         listed = next((kind for kind in kinds if typing.get_origin(kind) is tuple), None)
@@ -187,12 +187,12 @@ class Reader:
 
 
 def meant_key(name: str) -> str:
-    """Return the key that `name` means in another system, `name` itself where it means none."""
+    """Return the key for which `name` stands in another system; `name` itself if it stands for none."""
     return _MEANT.get(name, name)
 
 
 def unknown_key(name: str, cls: type, place: str) -> Mistake:
-    """Return the mistake of a key `name`, at `place`, that a mapping which is read into `cls` does not have."""
+    """Return the mistake of a key `name`, at `place`, that does not exist in a mapping that is read into `cls`."""
     known, meant = keys_of(cls), meant_key(name)
     inside = "" if meant in known else _place_inside(cls, meant)
     if inside:
@@ -205,8 +205,8 @@ def unknown_key(name: str, cls: type, place: str) -> Mistake:
 
 
 def _place_inside(cls: type, name: str) -> str:
-    """Return where in a mapping that is read into `cls` the key `name` belongs, such as `roles.NAME.resources`; "" if
-    nowhere. Of roles there are many, and of most keys it is theirs that is meant."""
+    """Return where the key `name` belongs in a mapping that is read into `cls`, such as `roles.NAME.resources`; "" if
+    nowhere. Most keys that are in the wrong place are those of roles, of which there are many."""
     known = keys_of(cls)
     named = {f"{outer}.NAME": typing.get_args(key.kind)[-1] for outer, key in known.items() if _is_named(key.kind)}
     for outer, kind in named.items():
@@ -227,7 +227,7 @@ def _is_record(kind: Any) -> bool:
 
 
 def stand_in(kind: Any) -> Any:
-    """Return a value of `kind` that lets reading go on after a mistake."""
+    """Return a value of `kind` with which reading can go on after a mistake."""
     if dataclasses.is_dataclass(kind):
         cls = typing.cast(type, kind)
         return cls(**{key.field: stand_in(key.kind) for key in keys_of(cls).values() if key.required})

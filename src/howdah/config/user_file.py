@@ -1,4 +1,4 @@
-"""The file of the user's own settings, and the setting that is needed first: the language."""
+"""The file of the user's own settings, and its setting that is needed first: the language."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`vars:` and `--set`, by which a job file's values are changed without editing it.
+"""`vars:` and `--set`, which change values of a job file without editing it.
 
-A name is a variable only if the file declares it under `vars`; so `$HOME` and `${HOME}` in a command reach the shell.
-A variable's value comes from `--set NAME=VALUE`, else the environment, else the file. A `--set` whose name is not
+A name is a variable only if the file declares it under `vars`; so `$HOME` and `${HOME}` in a command reach the shell. A
+variable's value comes from `--set NAME=VALUE`, else the environment, else the file. A `--set` whose name is not
 declared is a path into the spec (`roles.worker.replicas`), and replaces the value at that path.
 """
 
@@ -22,7 +22,7 @@ from howdah.spec.validation import VARIABLE, nearest
 
 
 def read_sets(sets: Mapping[str, object]) -> dict[str, str]:
-    """Return the values of `--set` as the texts that a job file would hold for them.
+    """Return the values of `--set` as the texts that a job file would contain for them.
 
     Raises:
         SpecError: a value is no text, number or boolean.
@@ -79,8 +79,8 @@ def _problem(name: str, default: Node, sets: Mapping[str, str], environ: Mapping
 def apply_overrides(
     root: Node, sets: Mapping[str, str], variables: Mapping[str, str], fields: Mapping[str, str]
 ) -> tuple[Node, list[Mistake]]:
-    """Return `root` with every `--set` that names a place of the spec and with the `fields` that have options of
-    their own, and the mistakes in those that name no place."""
+    """Return `root` with every `--set` that names a place of the spec and with the `fields` that have options of their
+    own; and the mistakes in the `--set` options that name no place."""
     mistakes: list[Mistake] = []
     chosen = [(f"--set {path}", path, value) for path, value in sets.items() if path not in variables]
     for origin, path, value in (*chosen, *((f"--{name}", name, value) for name, value in fields.items())):
@@ -94,7 +94,7 @@ def apply_overrides(
 
 
 def _with_leaf(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Node:
-    """Return `node`, to be read as `kind`, with `leaf` at `path` below it."""
+    """Return `node`, which is to be read as `kind`, with `leaf` at `path` below it."""
     if not path:
         return _value(leaf, kind)
     if dataclasses.is_dataclass(kind):
@@ -136,7 +136,8 @@ def _with_leaf_in_items(node: Node | None, kind: Any, path: list[str], leaf: Tex
 
 
 def _value(leaf: Text, kind: Any) -> Node:
-    """Return the text, byte for byte, for a kind that takes one; otherwise the list or mapping in YAML that it is."""
+    """Return the text, byte for byte, for a kind that takes a text; otherwise the list or mapping that its YAML stands
+    for."""
     if kind in (str, int, float, bool) or typing.get_origin(kind) is typing.Union:
         return dataclasses.replace(leaf, plain=kind is not str)
     tree, mistakes = parse(leaf.value, leaf.origin, lines=False)

@@ -1,7 +1,7 @@
 """Parses YAML into a tree of texts, lists and mappings, each with its line.
 
-No scalar gets a type here: the field into which it is read has one. So `no`, `on`, `010`, `1e3` or `12:30:00` in a
-place for text is exactly that text, and YAML 1.1's surprises can't happen. Tags, merge keys and documents after the
+No scalar gets a type here, because the field that it is read into has one. So `no`, `on`, `010`, `1e3` or `12:30:00` in
+a place for text is exactly that text, and YAML 1.1's surprises can't happen. Tags, merge keys and documents after the
 first are refused; size, depth and the number of aliases are bounded.
 """
 
@@ -32,7 +32,7 @@ class Text:
     value: str
     origin: str = ""
     plain: bool = True
-    """Whether it has no quotes and is no block; only such a scalar can be null."""
+    """Whether it is written without quotes and not as a block; only such a scalar can be null."""
 
     @property
     def null(self) -> bool:
@@ -60,7 +60,7 @@ Node = Text | Items | Keys
 
 
 def tree_of(value: object, origin: str, place: str = "", depth: int = 0) -> Node:
-    """Return the tree of a value of Python, whose texts stay byte for byte.
+    """Return the tree of a Python value; its texts stay byte for byte.
 
     Raises:
         SpecError: the value at `place`, or one in it, is of a type that a job file does not have, lies `depth` levels

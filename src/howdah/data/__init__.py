@@ -1,1 +1,1 @@
-"""The earlier place of modules that programs import."""
+"""The former location of modules that programs import; kept so that their imports still work."""

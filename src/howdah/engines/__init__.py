@@ -59,20 +59,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class AccountedTask:
-    """What the accounting of a cluster knows of one run of a task's container."""
+    """The cluster's accounting record of one run of a task's container."""
 
     task: str
     """The task, `worker:0`, or `master`."""
     state: str
-    """How it ended, in the accounting's own word."""
+    """The state in which it ended, in the accounting's own word."""
     code: int
     """The status with which the container ended."""
     signal: int
     """The number of the signal that ended it; 0 for none."""
     elapsed_s: float
-    """How long the container ran, in seconds of wall time."""
+    """The wall time for which the container ran, in seconds."""
     memory_mib: float
-    """The most memory that it was seen to use; 0.0 if nobody looked."""
+    """The most memory that was measured for it; 0.0 if it was not measured."""
     node: str
     """The node on which the container ran."""
 
@@ -88,13 +88,13 @@ class Engine(ABC):
     """Whether jobs run on the machine from which they are submitted, with its files, its Python and its howdah, and on
     no other."""
     has_tunnel: bool = False
-    """Whether links to a page lead through a tunnel of this process, and are dead when the process ends."""
+    """Whether links to a page lead through a tunnel of this process, and stop working when the process ends."""
     home_protects_secrets: bool = True
-    """Whether file modes keep other users from reading what `home` has, as in a shared directory or on HDFS. Where they
-    do not, as on an object store, `submit` puts neither the job's key nor other secrets there, and `job_key` gets the
-    key elsewhere."""
+    """Whether file modes keep other users from reading the files in `home`, as in a shared directory or on HDFS. If
+    they do not, as on an object store, `submit` puts neither the job's key nor other secrets there, and `job_key` gets
+    the key from another place."""
     credentials_end: float = 0.0
-    """When the credentials of the job that was submitted last expire, in seconds since 1970; 0.0: never."""
+    """When the credentials of the last submitted job expire, in seconds since 1970; 0.0: never."""
 
     @property
     @abstractmethod
@@ -107,8 +107,8 @@ class Engine(ABC):
 
     @property
     def cluster(self) -> str:
-        """Return what tells this cluster from others of the engine, such as its address: equal for all settings that
-        lead to the same cluster. The cluster is not asked."""
+        """Return a text that distinguishes this cluster from others of the engine, such as its address. It is equal for
+        all settings that lead to the same cluster. The cluster is not asked."""
         return self.home
 
     @abstractmethod
@@ -133,13 +133,13 @@ class Engine(ABC):
         list."""
 
     def reach(self, report: JobReport) -> JobReport:
-        """Return the report of a running job with an address of its master that this machine reaches. A tunnel that is
-        needed for that stays open until this process ends, and makes `has_tunnel` true."""
+        """Return the report of a running job with an address of its master that this machine reaches. If that needs a
+        tunnel, the tunnel stays open until this process ends, and makes `has_tunnel` true."""
         return report
 
     def reach_url(self, job_id: str, url: str) -> str:
-        """Return a URL by which this machine reaches what a task of the running job serves at `url`, by a tunnel as
-        `reach` makes it where one is needed."""
+        """Return a URL by which this machine reaches the server of a task of the running job at `url`; if necessary it
+        leads through a tunnel, as in `reach`."""
         return url
 
     @abstractmethod
@@ -147,12 +147,12 @@ class Engine(ABC):
         """End the job by force; do nothing if it has ended. (The client asks a living master first.)"""
 
     def stop_limit_s(self, job_id: str) -> float:
-        """Return for how many seconds after `cancel` has returned a job's programs may still stop; 0 where `cancel`
-        waits for them, or nothing does."""
+        """Return the seconds after the return of `cancel` within which a job's programs may still stop; 0 if `cancel`
+        waits for them, or if no program stops later."""
         return 0.0
 
     def job_key(self, report: JobReport) -> bytes | None:
-        """Return the key of a job, from which those who call its master make their keys; None once the job has ended.
+        """Return the key of a job, from which the callers of its master derive their keys; None once the job has ended.
 
         Raises:
             StagingError: this user may not read the key, or it is damaged.
@@ -171,21 +171,21 @@ class Engine(ABC):
             return None
 
     def node_count(self) -> int:
-        """Return how many nodes take containers now."""
+        """Return the number of nodes that take containers now."""
         return 1
 
     def sees(self, path: str | Path) -> bool:
-        """Return whether the nodes have the file or directory that this machine has at `path`."""
+        """Return whether the nodes see this machine's file or directory at `path`."""
         return self.one_machine
 
     def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
-        """Return why the job gets no more containers, for those who ask outside the cluster. `missing` counts the
-        containers that it lacks, by role; an empty one means that it waits for its master's container."""
+        """Return why the job gets no more containers, for callers outside the cluster. `missing` counts the missing
+        containers by role; an empty one means that the job waits for its master's container."""
         return []
 
     def accounting(self, job_id: str) -> list[AccountedTask]:
-        """Return what the cluster's accounting knows of an ended job: each run of each task, in order; [] if it keeps
-        no accounts."""
+        """Return the cluster's accounting records of an ended job: each run of each task, in order; [] if the cluster
+        keeps no accounts."""
         return []
 
     @abstractmethod
@@ -200,14 +200,14 @@ class Engine(ABC):
         """
 
     def logs_complete(self, job_id: str) -> bool:
-        """Return whether `logs` gives everything that there will be of an ended job; wait up to a minute for that on an
-        engine that needs time."""
+        """Return whether `logs` gives the complete logs of an ended job. On an engine that needs time for that, wait up
+        to a minute."""
         return True
 
 
 @dataclass(frozen=True)
 class MasterContext:
-    """What an allocator may know of the master that it serves."""
+    """The facts about a master that its allocator may use."""
 
     job_id: str
     """The job's id."""
@@ -220,7 +220,7 @@ class MasterContext:
     port: int
     """The port at which the master's API listens."""
     launches: LaunchOffers | None = None
-    """What containers fetch that ask the master what to run (`howdah.engines.pull_launch`)."""
+    """The answers for containers that ask the master what to run (`howdah.engines.pull_launch`)."""
 
     @property
     def url(self) -> str:
@@ -249,43 +249,44 @@ class Launch:
 
 @dataclass(frozen=True)
 class ContainerPreferences:
-    """Says what the containers of one request should be like, beyond what the spec says of their role."""
+    """Says which containers one request should get, beyond the spec of their role."""
 
     memory_mib: int = 0
     """The memory of each container in place of the role's; 0: the role's."""
     prefer: Mapping[str, int] = field(default_factory=dict)
-    """How many containers should be on which host, if the host has room soon."""
+    """The number of containers that should be on each host, if the host has room soon."""
     avoid: tuple[str, ...] = ()
     """Hosts on which no container should be."""
     spare: bool = False
     """Whether the containers are spares: the job does not wait for them, and other jobs must not wait behind them."""
 
     def resources_for(self, role: Role) -> Resources:
-        """Return what each container of the request gets: the role's resources, with the memory that is preferred."""
+        """Return the resources of each container of the request: the role's resources, with the preferred memory if
+        there is one."""
         return replace(role.resources, memory_mib=self.memory_mib) if self.memory_mib else role.resources
 
 
 MASTER_ATTEMPTS, ATTEMPTS_WITHIN_S = 2, 600.0
-"""A master that is killed is followed by another, which keeps the containers, unless MASTER_ATTEMPTS masters were
-killed: in all, or, where the engine forgets earlier ones as YARN does, within ATTEMPTS_WITHIN_S seconds. YARN has its
-own limit to the number, too."""
+"""A master that is killed is followed by another, which keeps the containers, until MASTER_ATTEMPTS masters were
+killed. The limit counts all of them, or, where the engine forgets earlier ones as YARN does, those within
+ATTEMPTS_WITHIN_S seconds. YARN has its own limit to the number, too."""
 
 NO_PREFERENCES = ContainerPreferences()
 """Lets the engine choose the hosts."""
 
 GONE = message("its container was gone when the new master took over")
-"""What `adopt` says of a container whose end the engine does not know."""
+"""The end that `adopt` reports for a container whose end the engine does not know."""
 
 
 class AttemptOver(HowdahError):
-    """The attempt of the master is over. The next attempt, if the engine starts one, takes over what it leaves."""
+    """The attempt of the master is over. The next attempt, if the engine starts one, takes over the containers."""
 
 
 class Allocator(ABC):
     """An engine as the master uses it inside the cluster. It is built and registered by `await cls.open(context)`."""
 
     one_machine: bool = False
-    """Whether all containers are on one machine, so that nothing that fails there can be tried elsewhere."""
+    """Whether all containers are on one machine, so that a failure there cannot be avoided on another machine."""
     attempt: int = 1
     """The number of the master's attempt: above 1, an earlier master ran this job and has ended."""
     restarts: bool = False
@@ -294,22 +295,22 @@ class Allocator(ABC):
     """Whether the engine itself runs each container in the image of its role. Otherwise executors run their programs in
     the image, by podman, docker or apptainer."""
     needs_images: bool = False
-    """Whether an engine that `runs_images` starts no container without one, also where the job names none."""
+    """Whether an engine that `runs_images` starts no container without an image, even if the job names none."""
     queue: str = ""
     """The queue in which the engine has put the job; "" if it has none, or does not say."""
     signal_pause_s: float = 0.0
-    """How long the master waits, after a signal, before it stops programs: an engine that ends masters by signals may
-    send the same to all programs, and these must not be told twice."""
+    """Seconds for which the master waits, after a signal, before it stops programs: an engine that ends masters by
+    signals may send the same signal to all programs, which must not get it twice."""
     progress: float = 0.0
-    """How far the job is (0..1). The master sets it, for engines that show it to people."""
+    """The progress of the job (0..1). The master sets it, for engines that show it to people."""
     kills_what_is_gone: bool = False
-    """Whether, after `adopt`, nothing runs any more of all containers that are not this attempt's: no task has to wait
-    for their leases."""
+    """Whether, after `adopt`, nothing runs any more in containers that are not this attempt's, so that no task has to
+    wait for their leases."""
     page_hosts: tuple[str, ...] = ()
     """Further names (`name:port`) under which the engine shows the master's page to people."""
     serves_after_end: bool = False
-    """Whether the master may go on answering open pages after `unregister`: its process blocks no resource of another
-    job, and nothing else is reached by its address."""
+    """Whether the master may go on answering open pages after `unregister`: its process takes no resource from another
+    job, and its address is not given to anything else."""
 
     @classmethod
     @abstractmethod
@@ -325,9 +326,9 @@ class Allocator(ABC):
         """Take over the containers of the earlier attempt. A master that takes over calls this once, with all
         containers that it knows of.
 
-        The containers that still run belong to this attempt from now on. For each other container the answer says, by
-        id, how it ended. If the engine can't tell, the cause is `withdrawn`, for which no task or node is to blame: it
-        uses up no retry. Containers that the engine holds beyond `containers` are released.
+        The containers that still run belong to this attempt from now on. For each other container the answer gives its
+        end, by id. If the engine does not know the end, its cause is `withdrawn`, for which no task or node is to blame
+        and which uses up no retry. Containers that the engine holds beyond `containers` are released.
         """
         return {container.id: Exit("withdrawn", detail=GONE) for container in containers}
 
@@ -341,16 +342,16 @@ class Allocator(ABC):
 
     @classmethod
     def extra_start_s(cls, job: JobSpec) -> float:
-        """Return how many seconds beyond the usual an executor may take until its first report: within so many, nodes
-        must have got the images of a job before its executors start; 0.0 where they start without one."""
+        """Return the seconds beyond the usual that an executor may take until its first report: within them, nodes must
+        have fetched the images of a job before its executors start; 0.0 if executors start without an image."""
         from howdah.spec.containers import has_images  # clients do without
 
         gets_images = cls.runs_images and (cls.needs_images or has_images(job))
         return (job.timeouts.localise_s or math.inf) if gets_images else 0.0
 
     async def pending_reasons(self, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
-        """Return why the engine has not granted containers, of which `missing` are wanted by role; [] if it does not
-        tell a master. `job` has the resources that are asked for now."""
+        """Return why the engine has not granted the containers that are `missing`, by role; [] if it does not tell a
+        master. `job` has the resources that are asked for now."""
         return []
 
     def may_be_replaced(self) -> bool:
@@ -358,8 +359,8 @@ class Allocator(ABC):
         return False
 
     def silent_s(self) -> float:
-        """Return for how long the engine has not answered this master. The master may have been cut off, and the engine
-        may have given it up for another reason than its silence."""
+        """Return the seconds for which the engine has not answered this master. The master may have been cut off, and
+        the engine may have given it up for another reason than its silence."""
         return 0.0
 
     def signalled(self, signal: str) -> Event:
@@ -371,12 +372,12 @@ class Allocator(ABC):
 
     @abstractmethod
     def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
-        """Ask for `count` containers of `role` that have not been granted yet; it replaces the earlier number, and 0
-        cancels.
+        """Ask for `count` containers of `role` that have not been granted yet. This replaces the earlier number, and 0
+        cancels the request.
 
-        The master makes all requests of a gang, or of a stage, without awaiting anything between them, so that an
-        engine which grants a gang whole knows all of it when its `poll` goes on. `MasterContext.staged` has every role
-        that may be requested, TensorBoard's among them.
+        The master makes all requests of a gang, or of a stage, without awaiting anything between them. So an engine
+        that grants a gang as a whole knows all of it when its `poll` goes on. `MasterContext.staged` has every role
+        that may be requested, including TensorBoard's.
         """
 
     @abstractmethod
@@ -392,9 +393,9 @@ class Allocator(ABC):
     def release(self, container_id: str, cause: str = "") -> None:
         """Return a container to the engine, which kills all of its processes.
 
-        `cause` is the cause of the end that the container's attempt is given, "" if the container is not needed any
-        more. After `silent` or `lost` its node may be dead: an engine that grants places itself must not grant this
-        one again before it knows that the node lives.
+        `cause` is the cause that is recorded for the end of the container's attempt, "" if the container is not needed
+        any more. After `silent` or `lost` its node may be dead: an engine that grants places itself must not grant this
+        one again before it knows that the node is alive.
         """
 
     @abstractmethod

@@ -1,7 +1,7 @@
-"""An engine for a batch system: each job is one job of that system, which runs the master, and all nodes see the
-directory in which jobs are kept.
+"""The base of engines for batch systems: each job is one job of that system, which runs the master, and all nodes see
+the directory of jobs.
 
-A subclass submits, cancels and looks at the batch system's jobs, by their numbers. The rest is here.
+A subclass submits, cancels and queries the batch system's jobs, by their numbers. Everything else is here.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from howdah.spec.view import JobView
 from howdah.storage.content_cache import max_unused_s
 
 CANCELLED_BY = "cancelled-by"
-"""The file of a job's directory that says who has cancelled the job."""
+"""The file of a job's directory that names the user who has cancelled the job."""
 EXTRA_JOBS = "extra-jobs"
-"""The file of a job's directory with the numbers of the jobs that its master has submitted besides."""
+"""The file of a job's directory with the numbers of the extra jobs that its master has submitted."""
 MASTER_LOG = "master.log"
-"""The file of a job's directory for what its master prints. It is there when a node has begun the job."""
+"""The file of a job's directory for the master's output. It exists once a node has begun the job."""
 FORGOTTEN = message("the cluster has forgotten the job, and its event log does not say how it ended")
 UNSEEN = (
     "{reason}; its node has written nothing to the job's directory: do all nodes see {directory} under this path?"
@@ -47,16 +47,16 @@ CANCEL_LIMIT_S, CANCEL_POLL_S = 60.0, 0.2
 
 @dataclass(frozen=True)
 class BatchJob:
-    """What the batch system says of one of its jobs."""
+    """The batch system's description of one of its jobs."""
 
     state: State
-    """The state of a job that the batch system's own state stands for."""
+    """The state of howdah that corresponds to the batch system's state."""
     reason: str
-    """Why it waits, or has ended; "" for nothing to say."""
+    """Why it waits, or has ended; "" if there is no reason to report."""
     queue: str
     """The queue in which the job waits or runs."""
     has_begun: bool = True
-    """A node may have begun it, if it has ended."""
+    """Whether a node may have begun the job, if it has ended."""
 
 
 class BatchJobEngine(Engine):
@@ -75,8 +75,8 @@ class BatchJobEngine(Engine):
 
     @abstractmethod
     def find_cluster_name(self) -> str:
-        """Return what tells this cluster from all others that may have the same home, in words for people. Jobs keep it
-        from their submission on, so it must not change."""
+        """Return a text for people that distinguishes this cluster from all others that may have the same home. Jobs
+        keep the text from their submission on, so it must not change."""
 
     @abstractmethod
     def start_master(self, plan: Plan, placed: StagedJob, mark: str) -> str:
@@ -85,36 +85,37 @@ class BatchJobEngine(Engine):
 
     @abstractmethod
     def query_jobs(self, number: str = "") -> Mapping[str, BatchJob]:
-        """Return what the batch system knows of the job with a number, or of all jobs of this user, by number."""
+        """Return the batch system's descriptions of the job with a number, or of all jobs of this user, by number."""
 
     @abstractmethod
     def query_ended_job(self, number: str) -> BatchJob | None:
-        """Return how a job ended of which `query_jobs` knows nothing; None if nobody knows."""
+        """Return the end of a job that `query_jobs` no longer knows; None if nobody knows it."""
 
     @abstractmethod
     def cancel_batch_jobs(self, *numbers: str) -> None:
         """Cancel jobs in the batch system; those that have ended are no error."""
 
     def kill_wait_s(self) -> float:
-        """Return how many seconds the batch system leaves the programs of a cancelled job to stop, as far as it tells
-        so."""
+        """Return the seconds that the batch system gives the programs of a cancelled job to stop, as far as it
+        tells."""
         return 0.0
 
     @abstractmethod
     def remove_output(self, number: str) -> None:
-        """Remove what the batch system has written of a job outside the job's directory."""
+        """Remove the files that the batch system has written for a job outside the job's directory."""
 
     def job_id(self, number: str) -> str:
         """Return the id of the job with this number."""
         return f"{self.name}-{number}"
 
     def number(self, job_id: str) -> str:
-        """Return the number of a job; "" if the id is no job's of this engine."""
+        """Return the number of a job; "" if the id is not one of this engine."""
         text = job_id.removeprefix(self.job_id(""))
         return text if text != job_id and text.isascii() and text.isdecimal() else ""
 
     def batch_jobs_of(self, job_id: str) -> list[str]:
-        """Return the number of a job, and of all that its master has submitted besides; [] if the id is no job's."""
+        """Return the number of a job, and the numbers of all extra jobs that its master has submitted; [] if the id is
+        not one of this engine."""
         number = self.number(job_id)
         return [number, *read_words(self.directory(job_id) / EXTRA_JOBS)] if number else []
 
@@ -166,7 +167,8 @@ class BatchJobEngine(Engine):
         return self.find_cluster_name()
 
     def _cluster_of(self, job_id: str) -> str:
-        """Return the name of the cluster that has a job; "" for a job of an earlier version, which does not say it."""
+        """Return the name of the cluster that has a job; "" for a job of an earlier version, which does not record
+        it."""
         return JobDirectory(self.directory(job_id)).cluster
 
     def _is_here(self, job_id: str) -> bool:
@@ -174,13 +176,14 @@ class BatchJobEngine(Engine):
         return not recorded or recorded == self._cluster_name
 
     def _is_own_and_here(self, job_id: str) -> bool:
-        """Return whether a job is on this cluster, and its directory not another user's, who may have the same home."""
+        """Return whether a job is on this cluster, and its directory belongs to this user. Another user may have the
+        same home."""
         with contextlib.suppress(PermissionError):
             return self._is_here(job_id)
         return False
 
     def _find_ended(self, job_id: str) -> JobReport | None:
-        """Return the report of a job whose end is certain: a job of an earlier version may be another cluster's, and
+        """Return the report of a job whose end is certain. A job of an earlier version may be another cluster's, so it
         has ended only if this cluster says so."""
         number = self.number(job_id)
         if not number or not self._is_here(job_id):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # a submission, which counts places, does without asyncio
     from howdah.engines.kept_process import KeptProcess
 
 Shape = TypeVar("Shape")
-"""What tells one kind of room from another."""
+"""The properties that distinguish kinds of room."""
 _RECORD = "step.json"
 
 
@@ -35,11 +35,11 @@ class Place(Generic[Shape]):
     group: str = ""
     """The component of a heterogeneous job."""
     extra_id: str = ""
-    """The extra job, as it is cancelled."""
+    """The id by which the extra job is cancelled."""
     role: str = ""
     """The role for which an extra job was submitted; "" in the job's own allocation."""
     container: str = ""
-    """The id of the container that is there."""
+    """The id of the container that occupies the place."""
     is_suspect: bool = False
     """Whether the batch system may have lost the node."""
 
@@ -61,7 +61,7 @@ class HeldContainer(Generic[Shape]):
 
 
 def places_at_once(job: JobSpec, shape_of: Callable[[JobSpec, str], Shape]) -> dict[Shape, int]:
-    """Return how many places of each shape hold all tasks that run at the same time, and their roles' spares.
+    """Return the number of places of each shape for all tasks that run at the same time, and for their roles' spares.
     `shape_of` gives the shape of a role's containers. Later waves use the places of earlier ones."""
     maximum = Counter[Shape]()
     for wave in job.waves:
@@ -75,7 +75,7 @@ def places_at_once(job: JobSpec, shape_of: Callable[[JobSpec, str], Shape]) -> d
 def free_places(
     places: Iterable[Place[Shape]], role: str, shape: Shape, preferences: ContainerPreferences
 ) -> list[Place[Shape]]:
-    """Return the free places that will do for a role, preferred nodes first."""
+    """Return the free places that suit a role, preferred nodes first."""
 
     def fits(place: Place[Shape]) -> bool:
         is_free = not (place.container or place.is_suspect) and place.role in ("", role)
@@ -85,7 +85,7 @@ def free_places(
 
 
 def write_record(directory: Path, held: HeldContainer[Any], run: str) -> None:
-    """Write down, in the container's directory, what a master after this one has to know of the step."""
+    """Record the facts about a step that a later master needs, in the container's directory."""
     assert held.step is not None
     place = {name: getattr(held.place, name) for name in ("number", "node", "role", "extra_id")}
     record = {**place, "process": held.step.to_json(), "directory": str(held.directory), "run": run}

@@ -1,7 +1,7 @@
-"""Cleaning up after a master that was killed: remove what its job had staged, and write down how the job ended.
+"""Cleans up after a master that was killed: removes the job's staged files, and records how the job ended.
 
-A master that sees its job through removes the job's key last. A key that is still there after the job has ended shows
-that its master did not. The next submission cleans up after a few such jobs.
+A master that completes its job removes the job's key last. A key that still exists after the job has ended shows that
+its master did not complete it. The next submission cleans up after a few such jobs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _natural_order(name: str) -> list[tuple[int, str]]:
 
 
 def finish_ended_job(files: FileSystem, report: JobReport, conf_dir: str) -> None:
-    """Do for an ended job what its master did not do.
+    """Complete an ended job in place of its master.
 
     Raises:
         StagingError, EngineUnavailable: the file system refuses, or does not answer.
@@ -58,8 +58,8 @@ def finish_ended_job(files: FileSystem, report: JobReport, conf_dir: str) -> Non
 
 
 def _write_end(files: FileSystem, report: JobReport) -> None:
-    """Write down how the job ended, unless its master has: the engine may have reported the end before the key was
-    gone."""
+    """Record how the job ended, unless its master has done so: the engine may have reported the end before the key was
+    removed."""
     log = uris.join(report.directory, "events.jsonl")
     found = find_log(files, log)
     text = found.read() if found is not None else b""

@@ -1,7 +1,7 @@
-"""An engine whose masters are detached processes of the machine that submits: they outlive the terminal.
+"""The base of engines whose masters are detached processes of the submitting machine: they outlive the terminal.
 
-A subclass says where the home is, what `plan` refuses, and by which address others reach the master. The job's
-directory is below the home, on any file system. What belongs to the process is on this machine (`control_directory`).
+A subclass defines the home, what `plan` refuses, and the address by which others reach the master. The job's directory
+is below the home, on any file system. The files that belong to the process are on this machine (`control_directory`).
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ from howdah.wire import auth
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 
 CANCEL_LIMIT_S, LOGS_LIMIT_S, STEP_S = 15.0, 60.0, 0.1
-"""`CANCEL_LIMIT_S`: how long a master that is told to end may take, besides what its programs may take to stop."""
+"""`CANCEL_LIMIT_S`: seconds within which a master that is told to end must end, beyond the time in which its programs
+may stop."""
 EXECUTORS_LIVE_S = 60.0
-"""Executors have ended some time after their last master was killed; before that nothing of the job is cleaned up."""
+"""Seconds after which executors have ended once their last master was killed; before that nothing of the job is cleaned
+up."""
 ATTEMPT, ATTEMPTS = "HOWDAH_MASTER_ATTEMPT", "HOWDAH_MASTER_ATTEMPTS"
 """The variables that tell the allocator the number of its master's attempt, and how many there are."""
 # Starts the next attempt of a master that a signal ended, unless the job was cancelled; writes the last one's status.
@@ -52,7 +54,7 @@ _START = (
 
 
 def control_directory(engine: str, job_id: str) -> Path:
-    """Return where this machine keeps what belongs to the process of a job's master: `lock`, which the process holds,
+    """Return the directory of this machine with the files of a job's master process: `lock`, which the process holds,
     `pid`, `url`, `credentials`, `cancelled_by`, `status` and `master.log`."""
     return state_directory(os.environ).absolute() / engine / job_id
 
@@ -141,7 +143,7 @@ class DetachedMasterEngine(Engine):
             raise
 
     def _clean_up(self) -> None:
-        """Do for killed masters what they could not do; what fails now is left to the next submission."""
+        """Clean up for killed masters; steps that fail now are left to the next submission."""
         files = filesystem(self.home, self._conf_dir)
         with contextlib.suppress(HowdahError, OSError):
             for job_id in cleanup.list_unfinished_jobs(files, self.home):
@@ -272,14 +274,14 @@ class DetachedMasterAllocator(PullAllocator):
         return AllocationLost(time.time(), f"signal {name}", comes_back=self.restarts)
 
     def remove_secrets(self) -> None:
-        """Remove what only a running job needs: its credentials, and the key that the home does not have."""
+        """Remove the files that only a running job needs: its credentials, and the key if the home does not have it."""
         if credentials := os.environ.get("HOWDAH_CREDENTIALS"):
             Path(credentials).unlink(missing_ok=True)
         (self._control / "key").unlink(missing_ok=True)
 
 
 def _is_anothers(uri: str) -> bool:
-    """Return whether a job's directory is one that this user may not enter: several may have one home."""
+    """Return whether a job's directory is one that this user may not enter: several users may share a home."""
     return uri.startswith("file:") and not os.access(uris.path(uri), os.R_OK | os.X_OK, effective_ids=True)
 
 
@@ -296,14 +298,14 @@ def _text(path: Path) -> str:
 
 
 def _machine() -> tuple[str, str]:
-    """Return this machine's name, which may change, and what stands for the time since it was started."""
+    """Return this machine's name, which may change, and a text that identifies the time since its last boot."""
     return os.uname().nodename, _text(Path("/proc/sys/kernel/random/boot_id"))
 
 
 def is_locked(path: Path) -> bool | None:
-    """Return whether a master holds the lock; None if another machine started the master. Two machines may have one
-    home directory: whether this one sees a lock of the other depends on the file system, and the number of the other's
-    process is here that of any process."""
+    """Return whether a master holds the lock; None if another machine started the master. Two machines may share a home
+    directory: it depends on the file system whether this machine sees a lock of the other, and the number of the
+    other's process may be that of any process here."""
     try:
         file = path.open()
     except FileNotFoundError:
@@ -320,7 +322,7 @@ def is_locked(path: Path) -> bool | None:
 
 
 def _stop_limit_s(control: Path) -> float:
-    """Return how many seconds the programs of the job may take to stop; 0 if its file cannot be read."""
+    """Return the seconds within which the programs of the job may stop; 0 if its file cannot be read."""
     try:
         staged: StagedJob = decode(StagedJob, json.loads((control / "job.json").read_bytes()))
         return float(staged.job.stop_limit_s)
@@ -329,7 +331,7 @@ def _stop_limit_s(control: Path) -> float:
 
 
 def _why_gone(control: Path) -> str:
-    """Return why a master left no outcome: it could not begin, and its last line says why, or it was killed."""
+    """Return why a master left no outcome: it could not begin, and its last line gives the reason, or it was killed."""
     lines = [line for line in _text(control / "master.log").splitlines() if line.strip()]
     if lines and 0 < int(_text(control / "status") or 0) <= 128:
         return message("the master failed: {reason}", reason=lines[-1].strip())

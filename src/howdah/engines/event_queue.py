@@ -1,4 +1,4 @@
-"""The events that an allocator's next `poll` returns, and what wakes a `poll` that waits."""
+"""The events that an allocator's next `poll` returns, and the means to wake a waiting `poll`."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class EventQueue:
         self._topics.discard(topic)
 
     def wake(self) -> None:
-        """Let `next_events` call `advance` again: something has changed that is no event yet."""
+        """Let `next_events` call `advance` again, because something has changed that is not an event yet."""
         self._changed.set()
 
     async def next_events(self, advance: Callable[[], Awaitable[float]], within_s: float) -> list[Event]:
         """Return the events as soon as there are any, after `within_s` seconds at the latest.
 
-        `advance` is called first, and after each change. It may put events, and returns after how many seconds to
-        call it again.
+        `advance` is called first, and after each change. It may put events, and returns the seconds after which it is
+        to be called again.
         """
         deadline = time.monotonic() + within_s
         while True:

@@ -1,4 +1,4 @@
-"""Tells from the exit status of an executor how its container ended, where the engine knows nothing else of it."""
+"""Derives a container's end from the exit status of its executor, if the engine knows nothing else about it."""
 
 from __future__ import annotations
 

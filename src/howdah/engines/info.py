@@ -25,16 +25,16 @@ class EngineInfo:
     allocator: str
     """The `module:class` of its Allocator."""
     id_prefix: str
-    """What the ids of its jobs begin with, and those of no other engine: `slurm-`."""
+    """The prefix of the ids of its jobs, and of no other engine's: `slurm-`."""
     is_configured: Callable[[Mapping[str, str]], bool]
     """Returns whether these settings, or this machine, lead to a cluster of this kind. It asks no cluster."""
     how_to_configure: str = ""
-    """One line that says what to set where `is_configured` is false."""
+    """One line that says what to set if `is_configured` is false."""
     container_id: str = ""
     """A regular expression of its containers' ids; its group `job` is the job's id without `id_prefix`. "" if a
-    container's id does not tell the job."""
+    container's id does not contain the job's."""
     forgets_jobs: bool = False
-    """Whether its clusters forget jobs that have ended, but no running one: a job of this user that no cluster knows
+    """Whether its clusters forget jobs that have ended, but no running job: a job of this user that no cluster knows
     has ended."""
     checks: str = ""
     """The `module:function` of the doctor's checks: called with the settings, it yields `howdah.cli.findings.Finding`.
@@ -42,31 +42,31 @@ class EngineInfo:
     extra: str = ""
     """The extra of howdah with the libraries that the engine needs beyond howdah's own."""
     extra_modules: tuple[str, ...] = ()
-    """The modules by which the doctor sees on every machine whether `extra` is installed."""
+    """The modules whose presence shows the doctor on every machine that `extra` is installed."""
     libraries: tuple[str, ...] = ()
     """The distributions that its allocator needs inside the cluster, beyond howdah itself and the engine's own."""
     settings: Mapping[str, Setting] = field(default_factory=dict)
     """The engine's own settings by name: its `account` is the setting `slurm.account`. They reach the engine and its
     allocator with all others, under the full name."""
     options: Mapping[str, Setting] = field(default_factory=dict)
-    """What a job file may say of this engine, by name: its `account` is `engines.slurm.account`. A job's option wins
-    over the setting of the same name."""
+    """The options that a job file may give for this engine, by name: its `account` is `engines.slurm.account`. A job's
+    option overrides the setting of the same name."""
 
     def job_of_container(self, container: str) -> str:
-        """Return the id of the job that a container of this engine belongs to; "" if the id does not tell."""
+        """Return the id of the job that a container of this engine belongs to; "" if the id does not contain it."""
         found = re.fullmatch(self.container_id, container) if self.container_id else None
         return self.id_prefix + found["job"] if found else ""
 
 
 def find(name: str) -> EngineInfo | None:
-    """Return what is known of the engine of this name; None if no installed package has one."""
+    """Return the description of the engine of this name; None if no installed package has one."""
     target = plugins.find(GROUP, name)
     found: EngineInfo | None = plugins.load(target) if target else None
     return found
 
 
 def known() -> Iterator[tuple[str, EngineInfo]]:
-    """Yield the names of all installed engines and what is known of each, howdah's own first."""
+    """Yield the names and descriptions of all installed engines, howdah's own first."""
     for name in plugins.names(GROUP):
         found = find(name)
         if found is not None:
@@ -79,5 +79,5 @@ def name_of_id(job_id: str) -> str:
 
 
 def job_of_container(container: str) -> str:
-    """Return the id of the job that a container's id belongs to; "" if the id does not tell."""
+    """Return the id of the job that a container's id belongs to; "" if the id does not contain it."""
     return next(filter(None, (info.job_of_container(container) for _, info in known())), "")

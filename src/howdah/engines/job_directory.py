@@ -1,4 +1,5 @@
-"""The directory of one job on a file system that this process sees: what the job is, what its log says, its logs."""
+"""The directory of one job on a file system that this process sees: the job, the content of its event log, and its
+logs."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True)
 class JobDirectory:
-    """Reads and writes what a job has in its directory."""
+    """Reads and writes the files in a job's directory."""
 
     path: Path
     """The directory of this job, `<home>/jobs/<id>`."""
@@ -47,7 +48,7 @@ class JobDirectory:
         return str(self._json(SUBMITTED).get("cluster", ""))
 
     def view(self) -> JobView:
-        """Return what the event log says of the job so far."""
+        """Return the view of the job as its event log has it so far."""
         from howdah.spec.event_lines import read_log  # a submission does without
         from howdah.spec.fold import fold_recorded
         from howdah.spec.view import JobView
@@ -67,7 +68,7 @@ class JobDirectory:
         return staged if is_well_typed(StagedJob, staged) else None
 
     def append(self, event: Event) -> None:
-        """Write an event in place of a master that was killed."""
+        """Append an event in place of a master that was killed."""
         from howdah.spec.event_lines import to_line
 
         log = self.path / "events.jsonl"
@@ -87,7 +88,7 @@ class JobDirectory:
                 yield task.name, int(attempt.name), attempt
 
     def master_url(self) -> str:
-        """Return the address that the job's last master has written down; "" if there was none."""
+        """Return the address that the job's last master has recorded; "" if there was none."""
         return str(self._json("master.json").get("url", ""))
 
     def read_logs(self, task: TaskId | None, stream: str) -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,5 @@
-"""The files of a job in a home on any file system: what submitting brings there, and what they say of the job."""
+"""The files of a job in a home on any file system: the upload at submission, and the state of the job that they
+show."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ class JobFiles:
         return uris.join(self.directory, name)
 
     def submitted(self) -> tuple[StagedJob | None, float] | None:
-        """Return the job as it was submitted, None if its file is damaged, and when; None if it is being submitted, or
-        removed."""
+        """Return the job as it was submitted (None if its file is damaged) and the time of its submission; None if it
+        is being submitted, or removed."""
         entry = self._files.stat(self.uri("job.json"))
         if entry is None:
             return None
@@ -56,14 +57,14 @@ class JobFiles:
         return staged if is_well_typed(StagedJob, staged) else None, entry.modified_ms / 1000
 
     def view(self) -> tuple[JobView, float]:
-        """Return what the event log says, and when it was written last."""
+        """Return the view of the job by its event log, and the time of the log's last change."""
         found = find_log(self._files, self.uri("events.jsonl"))
         if found is None:
             return JobView(), 0.0
         return fold_recorded(read_log(found.read().decode("utf-8", "replace").splitlines())), found.modified_ms / 1000
 
     def master_url(self) -> str:
-        """Return the address that the job's last master has written down; "" if there was none."""
+        """Return the address that the job's last master has recorded; "" if there was none."""
         uri = self.uri("master.json")
         with contextlib.suppress(ValueError, TypeError, KeyError):  # it is damaged
             return str(json.loads(self._files.read_bytes(uri))["url"]) if self._files.exists(uri) else ""

@@ -1,4 +1,4 @@
-"""Processes that outlive the master which starts them: the next master finds them, and learns how they end."""
+"""Processes that outlive the master that starts them: the next master finds them, and learns how they end."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _WITH_STATUS = (
 
 @dataclasses.dataclass(eq=False)
 class KeptProcess:
-    """A shell that waits for a command and writes its exit status down, in a session of their own."""
+    """A shell that waits for a command and records its exit status; both are in a session of their own."""
 
     pid: int
-    """The process id of the shell, by which its session is known, too."""
+    """The process id of the shell, which is also the id of its session."""
     start: int
-    """When the shell started, which tells it from a later process with the same number."""
+    """When the shell started, which distinguishes it from a later process with the same number."""
     status_file: Path
-    """Where the status is when the command has ended."""
+    """The file with the status once the command has ended."""
     _process: asyncio.subprocess.Process | None = None
 
     @classmethod
     async def run(cls, command: Sequence[str], environment: Mapping[str, str], output: Path) -> KeptProcess:
-        """Start a command. What it writes is added to the file `output`; its status is in a file beside it."""
+        """Start a command. Its output is appended to the file `output`; its status is in a file beside it."""
         status_file = output.with_suffix(".status")
         status_file.unlink(missing_ok=True)
         with output.open("ab") as log:
@@ -59,7 +59,7 @@ class KeptProcess:
         return cls(pid, start, Path(path))
 
     def to_json(self) -> str:
-        """Return what another master has to know of the process."""
+        """Return the description of the process for another master."""
         return json.dumps([self.pid, self.start, str(self.status_file)])
 
     @property
@@ -68,7 +68,7 @@ class KeptProcess:
         return alive(self.pid, self.start) and (self._process is None or self._process.returncode is None)
 
     def status(self) -> int | None:
-        """Return the command's exit status; None if nobody has seen it."""
+        """Return the command's exit status; None if nobody has recorded it."""
         try:
             return int(self.status_file.read_text())
         except (OSError, ValueError):

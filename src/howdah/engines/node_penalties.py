@@ -1,4 +1,4 @@
-"""Remembers which nodes failed this user's jobs: each master writes a file, and each submission reads all files.
+"""Remembers the nodes on which this user's jobs failed: each master writes a file, and each submission reads all files.
 
 The penalty for a failure shrinks with the failure's age. Nothing is locked: a job writes a file of its own,
 `strikes/<job id>.json` below howdah's home, and a reader removes files that are too old to count.
@@ -20,8 +20,8 @@ FORGOTTEN_S = 4 * HALF_LIFE_S
 
 
 def penalties_by_node(failures: Iterable[tuple[str, float]], now: float) -> dict[str, float]:
-    """Return the penalty of each node at `now`: the sum of 1 for each new failure, and half of it after six hours.
-    Clocks of nodes differ, so a failure in the future counts as new."""
+    """Return the penalty of each node at `now`. It is the sum over the node's failures: 1 for a new failure, half of
+    that after six hours, and so on. Clocks of nodes differ, so a failure in the future counts as new."""
     penalties: dict[str, float] = {}
     for node, time_ in failures:
         penalties[node] = penalties.get(node, 0.0) + 0.5 ** (max(0.0, now - time_) / HALF_LIFE_S)
@@ -48,7 +48,7 @@ def read_penalties(home: str, now: float) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class WritePenaltiesRequest:
-    """Asks to write down which nodes failed a job."""
+    """A request to record the nodes that failed a job."""
 
     home: str
     """URI of howdah's home on the cluster."""

@@ -11,11 +11,11 @@ from howdah.spec.setting import typed
 
 
 def engine_options(job: JobSpec, settings: Mapping[str, str], engine: str) -> dict[str, Any]:
-    """Return the values of all options and own settings of an engine, by their names without the engine's, each of the
-    type that its kind has (`howdah.spec.setting.typed`).
+    """Return the values of all options and own settings of an engine, by their names without the engine's, each with
+    the type of its kind (`howdah.spec.setting.typed`).
 
-    The strongest is what the job says of the engine, then the setting, then the default. `settings` are all settings by
-    their full names, as an engine is given them and as `StagedJob.settings` has them.
+    The job's option comes first, then the setting, then the default. `settings` are all settings by their full names,
+    as an engine gets them and as `StagedJob.settings` has them.
     """
     info = find(engine)
     if info is None:

@@ -55,7 +55,8 @@ class PendingReason:
 
 
 def _names(nodes: Sequence[Mapping[str, str]], fact: str) -> str:
-    """Return nodes with a fact, alike ones together: `node2, node3 (32 GiB memory), node4 (8 GiB memory)`."""
+    """Return the names of nodes with a fact about each; nodes with the same fact stand together: `node2, node3 (32 GiB
+    memory), node4 (8 GiB memory)`."""
     alike: dict[str, list[str]] = {}
     for node in nodes:
         alike.setdefault(node[fact], []).append(node["node"])

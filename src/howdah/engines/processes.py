@@ -1,7 +1,7 @@
-"""Whether a process that was started earlier still runs, and which processes of a container are left.
+"""Tells whether a process that was started earlier still runs, and which processes of a container are left.
 
-A pid is used again after a while; a pid with its start time is not. Every process of a container has the container's
-name in its environment, and so have all processes that it forks.
+A pid is used again after a while; a pid together with its start time is not. Every process of a container has the
+container's name in its environment, and so have all processes that it forks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KILL_LIMIT_S = 2.0
 
 
 def alive(pid: int, start: int) -> bool:
-    """Return whether the very process that started at `start` is running."""
+    """Return whether exactly the process that started at `start` is running."""
     return start != 0 and start_of(pid) == start
 
 

@@ -36,8 +36,8 @@ class RuntimeArchive:
 
 
 class LaunchOffers:
-    """Holds what the containers of one job run, until they ask. `on_greeting(container_id, greeting)` is called for
-    each question, from the event loop."""
+    """Holds the launch of each container of one job until the container asks for it. `on_greeting(container_id,
+    greeting)` is called for each question, from the event loop."""
 
     def __init__(self, job_key: bytes, files: tuple[StagedFile, ...], runtime: tuple[StagedFile, ...]) -> None:
         self._job_key, self._files, self._runtime = job_key, files, runtime
@@ -75,7 +75,7 @@ class LaunchOffers:
             offered.set_result(NOT_YET)
 
     async def answer(self, container_id: str, greeting: Greeting, wait_s: float) -> LaunchOrder:
-        """Return what the container runs; wait for it for `wait_s` seconds at most, then return NOT_YET. The same
+        """Return what the container runs; wait for it for at most `wait_s` seconds, then return NOT_YET. The same
         question gets the same answer, because an answer may be lost.
 
         Raises:
@@ -127,7 +127,7 @@ class PullAllocator(Allocator):
         self._background: set[asyncio.Task[None]] = set()
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `work` beside what the allocator does; the event loop alone would not keep its task alive."""
+        """Run `work` in the background; the event loop alone would not keep its task alive."""
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -139,8 +139,8 @@ class PullAllocator(Allocator):
         return {launch_messages.MASTER: self._context.url, launch_messages.CONTAINER: container_id}
 
     def greeted(self, container_id: str, greeting: Greeting) -> None:
-        """Take note that a container has started: an engine that cannot tell where it has started one learns that
-        here."""
+        """Note that a container has started: an engine that cannot tell where it has started one learns that from the
+        greeting."""
         if greeting.problem:
             print(f"{container_id} on {greeting.host}: {greeting.problem}", file=sys.stderr, flush=True)
 

@@ -1,6 +1,6 @@
 """The home of an engine whose nodes see it as a directory under the same path, and need nothing else in common.
 
-howdah's runtime archive, its Python if it brings one, and the job's files come from there.
+The home provides howdah's runtime archive, its Python if it brings one, and the job's files.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from howdah.wire import launch_messages
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 
 CONTAINERS = "containers"
-"""The directory in a job's directory for those of its containers."""
+"""The name, in a job's directory, of the directory that holds those of its containers."""
 SUBMITTING = ".submitting-"
-"""How the directory of a job begins that has no number yet."""
+"""The prefix of the name of a job's directory before the job has a number."""
 CLEAN_S, SUBMITTING_S = 0.3, 3600.0
 
 
@@ -54,8 +54,8 @@ class SharedHome:
         return self.directory / "jobs"
 
     def place(self, staged: StagedJob, progress: Progress) -> StagedJob:
-        """Bring all files into the cache, and unpack there what howdah itself runs from; return the job with their
-        places.
+        """Bring all files into the cache, and unpack there the archives from which howdah itself runs; return the job
+        with their places.
 
         Raises:
             StagingError: a file is missing, or there is no room.
@@ -88,8 +88,8 @@ class SharedHome:
         return {name: value for name, value in found.items() if value}
 
     def write_job(self, directory: Path, staged: StagedJob, secrets: Mapping[str, str], cluster: str) -> None:
-        """Write what the master starts from into the directory of a job; only its owner may read it. `cluster` tells
-        the job's cluster from others that have the same home."""
+        """Write the files from which the master starts into the directory of a job; only its owner may read it.
+        `cluster` distinguishes the job's cluster from others that have the same home."""
         held = {JOB_KEY: random.token_bytes(32)}
         key = held[JOB_KEY].hex().encode()
         held |= {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()}
@@ -103,7 +103,8 @@ class SharedHome:
             write_secret(directory / name, content)
 
     def report(self, job_id: str, engine: str, state_of: Callable[[JobView], tuple[State, str]]) -> JobReport:
-        """Return the report of a job. `state_of` gets what the event log says, and returns the job's state and why."""
+        """Return the report of a job. `state_of` gets the view by the event log, and returns the job's state and its
+        reason."""
         directory = JobDirectory(self.jobs / job_id)
         view, staged = directory.view(), directory.staged()
         spec = staged.job if staged is not None else view.job
@@ -127,7 +128,7 @@ class SharedHome:
         )
 
     def finish(self, report: JobReport) -> None:
-        """Do for an ended job what its master could not do; what cannot be done now is left to the next call."""
+        """Complete an ended job in place of its master; steps that fail now are left to the next call."""
         with contextlib.suppress(HowdahError):
             cleanup.finish_ended_job(filesystem(self.uri), report, self._conf_dir)
         shutil.rmtree(self.jobs / report.id / CONTAINERS, ignore_errors=True)
@@ -135,8 +136,8 @@ class SharedHome:
     def clean_up(
         self, find_ended: Callable[[str], JobReport | None], max_unused_s: float, oldest_job: Callable[[], float]
     ) -> None:
-        """Remove what killed clients have left, finish ended jobs whose master was killed, and clean the cache, as far
-        as a moment suffices. `find_ended` returns the report of a job if it has ended; `oldest_job` as in
+        """Remove the remains of killed clients, finish ended jobs whose master was killed, and clean the cache, as far
+        as a moment suffices. `find_ended` returns the report of a job if it has ended; `oldest_job` is as in
         `Cache.clean`."""
         with contextlib.suppress(HowdahError, OSError):
             for directory in self.jobs.glob(f"{SUBMITTING}*"):

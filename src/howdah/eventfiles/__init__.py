@@ -1,1 +1,1 @@
-"""Reads event files and checkpoints where they lie, in a process of its own, and draws charts of them."""
+"""Reads event files and checkpoints in place, in a process of its own, and draws charts of them."""

@@ -54,9 +54,9 @@ class EventFileService:
         owner: str = "",
     ) -> Answer:
         """Return the answer to `curves/…` or `checkpoints…` with its query. `locations` are pairs (prefix of runs, URI)
-        as `locations.event_file_locations` returns them; `checkpoints` are URIs of directories with checkpoints, by
-        default those of `locations`; `owner` is the user whose files are read, `files_of_owner.NOBODY` for those
-        without owners, by default everybody.
+        as `locations.event_file_locations` returns them. `checkpoints` are URIs of directories with checkpoints, by
+        default those of `locations`. `owner` is the user whose files are read, by default everybody;
+        `files_of_owner.NOBODY` stands for files without owners.
 
         No error is raised: a failure is an answer, too.
         """
@@ -136,7 +136,7 @@ class _NotStarted(Exception):
 
 
 def _escaped(target: str) -> str:
-    """Escape what may not stand in a request's first line."""
+    """Escape characters that must not be in a request's first line."""
     return "".join(each if "!" <= each <= "~" else "%20" if each == " " else "%EF%BF%BD" for each in target)
 
 

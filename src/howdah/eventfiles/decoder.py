@@ -21,11 +21,11 @@ WINDOW = 1 << 19
 HEAD = 48
 """The bytes at the beginning of a file by which a replaced file is noticed."""
 _FIRST_SCAN = 64
-"""How many records are read before rows are tried again; four times as many each time no row begins."""
+"""The number of records that are read before rows are tried again; it is multiplied by four each time no row begins."""
 
 
 def batches(fs: FileSystem, uri: str, start: int, kinds: dict[bytes, bytes]) -> Iterator[Batch]:
-    """Yield what the file has from byte `start` on, as far as its records are complete; update `kinds`.
+    """Yield the content of the file from byte `start` on, as far as its records are complete; update `kinds`.
 
     Raises:
         StagingError, EngineUnavailable: the file cannot be read.
@@ -51,8 +51,8 @@ def decode(
 ) -> tuple[Batch, int, int]:
     """Decode the complete records in `data`, which begins at byte `start` of a file.
 
-    Return their values, how many bytes they have, and how many bytes the next record needs. If the file `has_more`, a
-    few rows at the end are left for later.
+    Return their values, their number of bytes, and the number of bytes that the next record needs. If the file
+    `has_more`, a few rows at the end are left for later.
     """
     batch = Batch(uri, start, head=data[:HEAD] if not start else b"")
     before = dict(kinds)

@@ -16,7 +16,8 @@ from howdah.eventfiles.run_store import POINTS
 IDLE_S = 60.0
 """Seconds without a request after which a directory may be dropped to free memory."""
 COLD_S, WARM_S = 12.0, 1.0
-"""The longest wait for a directory that was never read, and for others; then the answer has the values read so far."""
+"""The longest wait for a directory that was never read, and for others; then the answer has the values that were read
+so far."""
 MAX_DIRECTORIES, MAX_HALVINGS = 256, 20
 
 

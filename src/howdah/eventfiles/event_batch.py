@@ -15,7 +15,7 @@ class Points:
     """Holds the points of one scalar in columns of the same length."""
 
     offsets: Sequence[int] = field(default_factory=list)
-    """The byte of the file at which each record begins; empty where nothing needs it."""
+    """The byte of the file at which each record begins; empty if nothing needs it."""
     steps: array[int] = field(default_factory=lambda: array("q"))
     walls: array[float] = field(default_factory=lambda: array("d"))
     values: array[float] = field(default_factory=lambda: array("d"))
@@ -33,7 +33,7 @@ class Histogram:
 
 @dataclass(frozen=True, kw_only=True)
 class Media:
-    """Says where the audio clips or images of one step are in a file: they are too large to be kept."""
+    """The position of the audio clips or images of one step in a file: they are too large to be kept."""
 
     tag: bytes
     step: int
@@ -44,12 +44,12 @@ class Media:
     length: int
     """The bytes of the whole record."""
     count: int
-    """How many clips or images the record has."""
+    """The number of clips or images in the record."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Image(Media):
-    """Says where the images of one step are in a file, and their size in pixels."""
+    """The position of the images of one step in a file, and their size in pixels."""
 
     width: int
     height: int

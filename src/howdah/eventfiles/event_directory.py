@@ -54,8 +54,8 @@ class EventFile:
 
 class EventDirectory:
     """Keeps the runs that were read below `uri`. Hold `lock` to access `runs`, which are named by their directory below
-    `uri`, or "." for `uri` itself. `on_growth` is called, without the lock, after more was read. Of `owner` are the
-    files that are read; "": all are."""
+    `uri`, or "." for `uri` itself. `on_growth` is called, without the lock, after more was read. Only files of `owner`
+    are read; "": all files."""
 
     def __init__(self, uri: str, on_growth: Callable[[], object] = int, owner: str = "") -> None:
         self.uri, self.owner, self._on_growth = uri, owner, on_growth
@@ -106,7 +106,7 @@ class EventDirectory:
 
     @property
     def size(self) -> int:
-        """Return the bytes in memory that grow with what is read."""
+        """Return the bytes in memory that grow with the values that are read."""
         with self.lock:
             return sum(run.size for run in self.runs.values())
 
@@ -157,7 +157,8 @@ class EventDirectory:
         self.complete = is_all and not any(file.failed for file in self._files.values())
 
     def _list_files(self, fs: FileSystem) -> tuple[list[Entry], bool]:
-        """Return the event files by name, which has their creation time, and whether these are all."""
+        """Return the event files in the order of their names, which contain their creation times, and whether these are
+        all files."""
         found: list[Entry] = []
         count = 0
         for entry in islice(fs.walk(self.uri), MAX_FILES):
@@ -169,7 +170,8 @@ class EventDirectory:
         return sorted(found, key=lambda entry: entry.uri), count < MAX_FILES and len(found) < MAX_EVENT_FILES
 
     def _is_hidden(self, entry: Entry) -> bool:
-        """Return whether a file only seems shorter than what was read, since an open file's length is unknown."""
+        """Return whether a file only seems shorter than the bytes that were read, since an open file's length is
+        unknown."""
         return entry.may_be_open and entry.uri in self._files and entry.size < self._files[entry.uri].offset
 
     def _changed_parts(self, fs: FileSystem, entries: list[Entry]) -> Iterator[FilePart]:
@@ -186,7 +188,7 @@ class EventDirectory:
                 yield FilePart(file.run, entry.uri, file.offset, max(0, entry.size - file.offset), self.owner)
 
     def _is_replaced(self, fs: FileSystem, file: EventFile, entry: Entry) -> bool:
-        """Return whether a file begins with other bytes than before. If it is only shorter, what was read stays."""
+        """Return whether a file begins with other bytes than before. If it is only shorter, its values are kept."""
         try:
             with fs.open_read(file.uri) as stream:
                 head = stream.read(HEAD)

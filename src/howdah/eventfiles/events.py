@@ -68,7 +68,7 @@ def is_scalar(content: bytes, kinds: dict[bytes, bytes]) -> bool:
 
 
 def _kind(value: Any, kinds: dict[bytes, bytes]) -> bytes:
-    """Return the plugin that shows a value: older kinds of values have one each, tensors name theirs."""
+    """Return the plugin that shows a value: each older kind of value has one, tensors name theirs."""
     form = value.WhichOneof("value")
     named = value.metadata.plugin_data.plugin_name or _BY_CLASS.get(value.metadata.data_class, b"")
     if named and kinds.get(value.tag) != named:
@@ -127,7 +127,7 @@ class _Reader:
         self.batch.images.append((value.tag, image))
 
     def _place(self, tag: bytes) -> dict[str, Any]:
-        """Return the fields of `Media` that say where the event is."""
+        """Return the fields of `Media` that give the position of the event."""
         place = {"uri": self.batch.uri, "offset": self.at, "length": self.length}
         return {"tag": tag, "step": self.step, "wall": self.wall, **place}
 
@@ -157,7 +157,7 @@ def _clip_count(value: Any) -> int:
 
 
 def _clip_width(tensor: Any) -> int:
-    """Return how many strings a tensor has for each clip: TensorFlow writes a label behind each (TensorBoard's
+    """Return the number of strings in a tensor for each clip: TensorFlow writes a label after each (TensorBoard's
     plugins/audio/summary_v2.py)."""
     sizes = [dim.size for dim in tensor.tensor_shape.dim]
     return max(1, sizes[1]) if len(sizes) == 2 else 1
@@ -166,7 +166,7 @@ def _clip_width(tensor: Any) -> int:
 def _precision_recall(tensor: Any) -> array[float]:
     """Return recall, precision and threshold of each point of a tensor [6, thresholds], whose rows are true and false
     positives, true and false negatives, precision and recall (TensorBoard's plugins/pr_curve/summary.py). A threshold
-    that nothing reaches has no precision, and no point. Of many points as many as are drawn stay."""
+    that nothing reaches has no precision, and no point. If there are many points, only as many as are drawn stay."""
     sizes = [dim.size for dim in tensor.tensor_shape.dim]
     count = sizes[1] if len(sizes) == 2 and sizes[0] == 6 and sizes[1] <= MAX_CELLS else 0
     numbers = list(_tensor_numbers(tensor, 6 * count)) if count > 0 else []
@@ -181,8 +181,8 @@ def _precision_recall(tensor: Any) -> array[float]:
 
 
 def _tensor_numbers(tensor: Any, limit: int) -> Sequence[float]:
-    """Return the first `limit` numbers of a tensor (tensor.proto), or as many as are written: the last written number
-    stands for all that follow."""
+    """Return the first `limit` numbers of a tensor (tensor.proto), or all that are written: the last written number
+    stands for all numbers after it."""
     if tensor.tensor_content:
         if tensor.dtype == _BFLOAT16:
             raw = tensor.tensor_content[: 2 * limit]

@@ -99,7 +99,7 @@ def draw_distribution(histograms: TagHistograms, style: Style) -> str:
 
 @dataclass(frozen=True)
 class _Column:
-    """Holds one step: where it lies, its finite buckets, and how many values lie in buckets with an infinite edge."""
+    """Holds one step: its position, its finite buckets, and the number of values in buckets with an infinite edge."""
 
     x: float
     buckets: Sequence[Bucket]
@@ -177,7 +177,8 @@ def _cells(
 
 
 def _percentile_row(histogram: Histogram, style: Style, started: float) -> tuple[float, list[float | None]]:
-    """Return where a step lies, and its percentiles: None for each that is not finite, or if the step has no values."""
+    """Return the position of a step, and its percentiles: None for each that is not finite, or for all if the step has
+    no values."""
     found: list[float | None] = [value if isinstance(value, float) else None for _, value in percentiles(histogram)]
     return style.across(histogram.step, histogram.wall, started), found or [None] * len(PERCENTS)
 
@@ -185,7 +186,7 @@ def _percentile_row(histogram: Histogram, style: Style, started: float) -> tuple
 def _drawable_points(
     points: Sequence[tuple[float, float | None, float | None]], log: bool
 ) -> Iterator[tuple[float, float, float] | None]:
-    """Yield for each point of a band where it lies, its lower and its upper edge; None where the band has a gap."""
+    """Yield for each point of a band its position, its lower and its upper edge; None at a gap of the band."""
     for across, low, high in points:
         yield None if low is None or high is None or (log and high <= 0) else (across, low, high)
 

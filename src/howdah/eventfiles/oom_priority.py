@@ -1,7 +1,7 @@
-"""Limits the memory of the processes that read for a program which must survive, and prefers them as OOM victims.
+"""Limits the memory of processes that read files for a program which must survive, and prefers them as OOM victims.
 
 The rule: a container is killed as a whole when all its processes together are too large. So a process that reads beside
-a master may use a part of the container's memory, and exits by itself when it uses more (docs/curves.md).
+a master may use only a part of the container's memory, and exits by itself when it uses more (docs/curves.md).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def max_processes() -> int:
 
 
 def resident_bytes() -> int:
-    """Return the resident bytes of this process; 0 where the system does not say."""
+    """Return the resident bytes of this process; 0 if the system does not tell."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

@@ -1,5 +1,5 @@
-"""Decodes event files in several processes where there is much to read. One process reads all files of a run in their
-order and sends what it has decoded. `python -m howdah.eventfiles.parallel` is such a process.
+"""Decodes event files in several processes if there is much to read. One process reads all files of a run in their
+order and sends the decoded values. `python -m howdah.eventfiles.parallel` is such a process.
 
 The process is no helper of `wire.helper_main`, whose replies are JSON: it sends megabytes of arrays while it reads, and
 turning the numbers into JSON and back would take longer than decoding them.
@@ -23,12 +23,12 @@ from howdah.spec.values import dataclass
 from howdah.storage.files_of_owner import files_of
 
 WORTH_BYTES = 96 << 20
-"""The bytes that are worth a further process, which takes a quarter of a second to start."""
+"""The number of bytes that justifies another process, which takes a quarter of a second to start."""
 
 
 @dataclass(frozen=True)
 class FilePart:
-    """Names the part of a file that is to be read."""
+    """A part of a file that is to be read."""
 
     run: str
     """The run that the file belongs to."""
@@ -38,7 +38,7 @@ class FilePart:
     size: int
     """The bytes from `start` to the end of the file."""
     owner: str = ""
-    """The user whose file it must be; "": anybody's."""
+    """The user who must own the file; "": any user."""
 
 
 BatchCallback = Callable[[FilePart, "Batch | str"], object]
@@ -49,7 +49,7 @@ Kinds = dict[str, dict[bytes, bytes]]
 
 
 def read(parts: Sequence[FilePart], kinds: Kinds, on_batch: BatchCallback, worth: int = WORTH_BYTES) -> None:
-    """Read all parts; `worth` bytes are worth a process."""
+    """Read all parts; `worth` is the number of bytes that justifies another process."""
     shares = _shares(parts, worth)
     if len(shares) == 1:
         _read_here(shares[0], kinds, on_batch)
@@ -70,7 +70,8 @@ def _read_here(parts: Sequence[FilePart], kinds: Kinds, on_batch: BatchCallback)
 
 
 def _shares(parts: Sequence[FilePart], worth: int) -> list[list[FilePart]]:
-    """Return shares of whole runs with about the same bytes; one share where further processes are not worth it."""
+    """Return shares of whole runs with about the same number of bytes; one share if further processes are not worth
+    it."""
     sizes: dict[str, int] = {}
     for part in parts:
         sizes[part.run] = sizes.get(part.run, 0) + part.size

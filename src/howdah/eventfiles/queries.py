@@ -19,7 +19,7 @@ from howdah.storage.files_of_owner import files_of
 
 MAX_CURVES = 400
 MAX_POINTS = 200_000
-"""The points of one answer, which needs 250 bytes for each while it is made."""
+"""The most points of one answer, which needs 250 bytes for each while it is made."""
 MAX_NAMES, MAX_COMMAS = 1000, 50
 IMAGE_TYPES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -35,7 +35,7 @@ AUDIO_TYPES = (
     (b"fLaC", "audio/flac"),
     (b"ID3", "audio/mpeg"),
 )
-"""How the contents of images and audio clips begin, by type; a dot is any byte."""
+"""The first bytes of images and audio clips, by type; a dot is any byte."""
 # TensorBoard's basis points: the standard normal's cumulated shares at -1.5, -1, ... 1.5, and both ends.
 PERCENTS = (0.0, 6.68, 15.87, 30.85, 50.0, 69.15, 84.13, 93.32, 100.0)
 T = TypeVar("T")
@@ -72,13 +72,13 @@ class TagHistograms:
 
 @dataclass(frozen=True)
 class ContentKind:
-    """Says how the images, or the audio clips, of event files are found."""
+    """The way in which the images, or the audio clips, of event files are found."""
 
     values: str
     """The attribute of a run that has them."""
     noun: str
     done: str
-    """What a browser does with one, as a participle."""
+    """The participle for what a browser does with one."""
     content_of: Callable[[bytes, bytes, int], bytes]
     types: Sequence[tuple[bytes, str]]
 
@@ -259,7 +259,7 @@ class JobEventFiles:
         return {"version": self.version, "run": name, "tag": tag, key: rows}
 
     def _content(self, query: Query, kind: ContentKind) -> tuple[str, bytes]:
-        """Return the type and bytes of the image or audio clip that the query chooses, by step and index."""
+        """Return the type and bytes of the image or audio clip that the query selects, by step and index."""
         name, tag, found = self._values_of_tag(query, kind.values, every=True)
         step, number = _last_value(query, "step"), _number(query, "index", 0, 0, 1 << 20)
         chosen: list[Media] = [each for each in found if step is None or str(each.step) == step]
@@ -281,8 +281,8 @@ class JobEventFiles:
         raise NotFound(f"{kind.noun} {tag!r} of run {name!r} at step {media.step} can't be {kind.done}")
 
     def _values_of_tag(self, query: Query, kind: str, every: bool = False) -> tuple[str, str, list[Any]]:
-        """Return the run and the tag that the query names, and the tag's values. The query need not name what is there
-        only once."""
+        """Return the run and the tag that the query names, and the tag's values. A name may be missing in the query if
+        only one exists."""
         all_runs = self.runs_by_name()
         name = _last_value(query, "run")
         if name is None and len(all_runs) == 1:

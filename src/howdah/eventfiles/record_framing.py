@@ -1,7 +1,7 @@
 """Finds the records in a section of an event file (TFRecord, tensorflow/core/lib/io/record_reader.cc).
 
 Records of one length are grouped, so that the next step works on columns. Garbage is skipped up to the next length with
-a correct checksum; a record that is not complete yet is left for later.
+a correct checksum; an incomplete record is left for later.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MIN_FOR_LANES = 32
 
 @dataclass(frozen=True)
 class DamagedRecord:
-    """Says which bytes of a file were skipped, and why."""
+    """The bytes of a file that were skipped, and the reason."""
 
     offset: int
     length: int
@@ -43,16 +43,16 @@ class Scan:
     """Holds the frames that were found."""
 
     groups: dict[int, list[int]] = field(default_factory=dict)
-    """For each length of a frame, where such frames begin."""
+    """For each length of a frame, the positions at which such frames begin."""
     used: int = 0
-    """Where the incomplete frame at the end begins."""
+    """The position at which the incomplete frame at the end begins."""
     wanted: int = 0
     """The bytes of the incomplete frame; 0 if unknown."""
     damaged: list[DamagedRecord] = field(default_factory=list)
 
 
 def scan(data: bytes, at: int = 0, limit: int = sys.maxsize) -> Scan:
-    """Find the frames in `data` from `at` on, where one begins; at most `limit` of them."""
+    """Find at most `limit` frames in `data`, from `at` on, where a frame begins."""
     found = Scan()
     groups: dict[bytes, list[int]] = {}
     lengths: dict[bytes, int] = {}
@@ -85,9 +85,9 @@ def scan(data: bytes, at: int = 0, limit: int = sys.maxsize) -> Scan:
 
 
 def verified_frames(frames: list[bytes], offsets: list[int]) -> tuple[list[bytes], list[int], list[DamagedRecord]]:
-    """Return the frames whose records have a correct checksum, where these frames begin, and the damaged records.
+    """Return the frames whose records have a correct checksum, the positions of these frames, and the damaged records.
 
-    `offsets` says where each frame begins. Without a library for checksums (google-crc32c, libcrc32c) only the
+    `offsets` has the position of each frame. Without a library for checksums (google-crc32c, libcrc32c) only the
     checksums of the lengths are checked, in `scan`.
     """
     crc32c = crc32c_or_none()
@@ -133,8 +133,8 @@ def _length(head: bytes) -> int:
 
 
 def _next_record(data: bytes, at: int) -> int:
-    """Return where the next record may begin: at a length with a correct checksum. Lengths are below 4 GiB and so have
-    four zero bytes."""
+    """Return the position at which the next record may begin: at a length with a correct checksum. Lengths are below 4
+    GiB and so have four zero bytes."""
     last = len(data) - 12
     while at <= last:
         at = data.find(b"\0\0\0\0", at + 4) - 4

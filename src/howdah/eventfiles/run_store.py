@@ -37,9 +37,9 @@ MAX_TAGS = 20_000
 MAX_HISTOGRAMS, MAX_OTHERS = 200, 100
 """The histograms of a tag that are kept, and the images, audio clips, texts, or curves of precision and recall."""
 MIN_KEPT_POINTS, MIN_KEPT_OTHERS = 64, 4
-"""The points of a tag, and its histograms, images or others, that are kept however little memory there is."""
+"""The points of a tag, and its histograms, images or others, that are kept even if there is little memory."""
 POINT, TAG, OTHER = 24, 800, 400
-"""The bytes of a point; of a tag without its points; of a histogram, image or another without its content."""
+"""The bytes of a point; of a tag without its points; of a histogram, an image or the like without its content."""
 Value = Histogram | Image | Media | PrecisionRecallCurve | TextValue
 T = TypeVar("T", Histogram, Image, Media, PrecisionRecallCurve, TextValue)
 
@@ -52,7 +52,7 @@ class ScalarSeries:
     walls: array[float] = field(default_factory=lambda: array("d"))
     values: array[float] = field(default_factory=lambda: array("d"))
     seen: int = 0
-    """How many points were read, whether they are still kept or not."""
+    """The number of points that were read, whether they are still kept or not."""
     source: str = ""
     """The file of the last point."""
 
@@ -86,7 +86,8 @@ class ScalarSeries:
 
 
 class Run:
-    """Keeps all that was read of one directory. The caller must lock it against readers while a batch is added."""
+    """Keeps all values that were read of one directory. The caller must lock it against readers while a batch is
+    added."""
 
     def __init__(self) -> None:
         self._halvings, self._full = 0, False
@@ -104,15 +105,15 @@ class Run:
         self.kinds: dict[bytes, bytes] = {}
         """The plugin of each tag."""
         self.left_out = 0
-        """How many values of tags beyond the limits were read."""
+        """The number of values that were read of tags beyond the limits."""
         self.size = 0
-        """About how many bytes of memory the values need."""
+        """The approximate bytes of memory that the values need."""
 
     def add(self, batch: Batch, share: int, halvings: int = 0, full: bool = False) -> None:
         """Add the values of a section of a file.
 
-        Each scalar may keep `share` points; this and the number of all else are halved `halvings` times to save memory.
-        If `full`, new tags are left out.
+        Each scalar may keep `share` points. To save memory, this number and the limits of all other values are halved
+        `halvings` times. If `full`, new tags are left out.
         """
         self.kinds.update(batch.kinds)
         self._halvings, self._full = halvings, full
@@ -172,7 +173,7 @@ class Run:
                 self._drop_half(values)
 
     def _values_beside_scalars(self) -> Iterator[list[Any]]:
-        """Yield the values of each tag that is no scalar."""
+        """Yield the values of each tag that is not a scalar."""
         for values_of in (self.histograms, self.images, self.audio, self.pr_curves, self.texts):
             yield from cast("dict[bytes, list[Any]]", values_of).values()
 

@@ -84,8 +84,8 @@ def number_name(value: float) -> str:
 
 
 def kept_when_halved(values: array[float]) -> list[int]:
-    """Return which points to keep when half of them must go: minimum and maximum of each four, one value of them
-    that is not finite, and always the first and the last point."""
+    """Return the numbers of the values to keep when half of them must go: minimum and maximum of each four, one
+    non-finite value among them, and always the first and the last value."""
     kept = {0, len(values) - 1}
     for start in range(0, len(values), 4):
         four = range(start, min(start + 4, len(values)))

@@ -1,7 +1,6 @@
-"""Reads thousands of scalars at once. Records of one length differ only in time, step and value: the first one shows
-where these lie, and one `struct` format splits all of them into columns. Every other byte is compared, and `events`
-reads the records that differ.
-"""
+"""Reads thousands of scalars at once. Records of one length differ only in time, step and value. The first record shows
+the positions of these, and one `struct` format splits all records into columns. All other bytes are compared, and
+`events` reads the records that differ."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from howdah.eventfiles.event_batch import Points
 from howdah.spec.values import dataclass
 
 MIN_RECORDS = 4
-"""The number of records from which columns pay off."""
+"""The least number of records for which columns are worth it."""
 _MAX_LAYOUTS = 8
 _MAX_CACHED_STEPS = 1 << 18
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -24,12 +23,12 @@ _FORMATS = {(1, 4): "f", (2, 8): "d"}  # by a tensor's type (types.proto) and th
 PointsCallback = Callable[[bytes, "Points"], object]
 """A function that takes a tag and its points."""
 Field = tuple[int, int, int]
-"""The wire type of a protobuf field, and where its content begins and ends."""
+"""The wire type of a protobuf field, and the beginning and the end of its content."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Says where the numbers lie in the frame of a scalar."""
+    """The positions of the numbers in the frame of a scalar."""
 
     length: int
     """The bytes of the frame."""
@@ -37,7 +36,7 @@ class Layout:
     wall: int
     """Where the wall time begins."""
     step: tuple[int, int]
-    """Where the step's varint begins and ends; both are the same if the step is 0, which is not written."""
+    """The beginning and the end of the step's varint; both are the same if the step is 0, which is not written."""
     value: int
     """Where the value begins."""
     format: str
@@ -74,7 +73,7 @@ def _only_field(frame: bytes, outer: Field, number: int | None) -> Any:
 
 
 def _tensor(frame: bytes, outer: Field) -> tuple[int, str]:
-    """Return where the number of a one-number tensor begins, and its format."""
+    """Return the position of the number in a one-number tensor, and its format."""
     fields = _only_field(frame, outer, None)
     kind = _varint(frame, fields[1][1])[0] if fields[1][0] == _VARINT else -1
     (number,) = fields.keys() & {4, 5, 6}
@@ -85,7 +84,7 @@ def _tensor(frame: bytes, outer: Field) -> tuple[int, str]:
 
 
 def _message(data: bytes, position: int, end: int) -> dict[int, Field]:
-    """Return the fields of a message, each of which may be there once only."""
+    """Return the fields of a message; each field may occur only once."""
     found: dict[int, Field] = {}
     while position < end:
         tag, position = _varint(data, position)
@@ -179,7 +178,8 @@ def _points(offsets: list[int], columns: list[tuple[Any, ...]], numbers: tuple[i
 
 
 def _row(layout: Layout) -> tuple[struct.Struct, list[int], tuple[int, int, int]]:
-    """Return a frame's format, which items are equal in frames of one tag, and which are wall, step and value."""
+    """Return a frame's format, the items that are equal in frames of one tag, and the items with wall, step and
+    value."""
     spans = [(layout.wall, 8, "d"), (layout.value, 4 if layout.format == "f" else 8, layout.format)]
     size = layout.step[1] - layout.step[0]
     if size:

@@ -1,7 +1,6 @@
 """Reads rows of scalars. A program that logs the same scalars at each step writes the same records again and again,
-except times, steps and values. Many rows are compared with the first at once, as one large integer, and have one
-checksum. `scalar_columns` reads the rows that differ or whose checksums are wrong.
-"""
+except for times, steps and values. Many rows are compared with the first at once, as one large integer, and have one
+checksum. `scalar_columns` reads the rows that differ or whose checksums are wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from howdah.inputs.formats import framing
 from howdah.spec.values import dataclass
 
 MIN_ROWS = 16
-"""The number of rows from which this pays off."""
+"""The least number of rows for which this is worth it."""
 _BLOCK_ROWS = (1024, 256, 64, MIN_ROWS)
 _MAX_RECORDS = 128
 _MAX_STEP_BYTES = 8  # bytes of a varint that fit into a lane of 64 bits
@@ -32,14 +31,14 @@ class RecordRow:
     size: int
     """The bytes of a row."""
     records: tuple[tuple[int, Layout], ...]
-    """Where each record begins in the row, and its layout."""
+    """The position of each record in the row, and its layout."""
     mask: bytes
     """The bits that are the same in all rows."""
     same: bytes
-    """The values of these bits."""
+    """The values of the bits in `mask`."""
 
     def holds(self, block: bytes, count: int) -> bool:
-        """Return whether `block` is `count` rows like this one, with correct checksums."""
+        """Return whether `block` consists of `count` rows like this one, with correct checksums."""
         is_same = int.from_bytes(block, "little") & _row_in_lanes(self.mask, count) == _row_in_lanes(self.same, count)
         return is_same and self._has_correct_sums(block, count)
 
@@ -77,7 +76,7 @@ class RecordRow:
 def decode_rows(
     data: bytes, at: int, is_scalar: Callable[[bytes], bool], add_points: PointsCallback
 ) -> tuple[int, int]:
-    """Pass the points of rows that begin at `at` to `add_points`; return where the rows end, and the bytes of one row.
+    """Pass the points of the rows from `at` on to `add_points`. Return the end of the rows, and the bytes of one row.
     `is_scalar` tells whether a frame has a scalar."""
     row = _row(data, at, is_scalar)
     if row is None:
@@ -92,7 +91,7 @@ def decode_rows(
 
 
 def _row(data: bytes, at: int, is_scalar: Callable[[bytes], bool]) -> RecordRow | None:
-    """Return the row that begins at `at` and ends where its first tag comes again."""
+    """Return the row that begins at `at` and ends at the next occurrence of its first tag."""
     records: list[tuple[int, Layout]] = []
     position = at
     while len(records) <= _MAX_RECORDS and position + 12 <= len(data):

@@ -1,8 +1,8 @@
 """Runs the event-file service, which answers requests over a Unix socket, for the one program that started the service.
 
-A request is a POST of the path that a browser requests from the parent, `/curves/…` or `/checkpoints…`; its body, made
-by the parent alone, says where that job's files are: {"places": [[prefix, URI], …], "checkpoints": [URI, …], "owner":
-the user whose files alone are read, "" for everybody's}.
+A request is a POST of the path that a browser requests from the parent, `/curves/…` or `/checkpoints…`. Its body, made
+by the parent alone, gives the places of that job's files: {"places": [[prefix, URI], …], "checkpoints": [URI, …],
+"owner": the only user whose files are read, "" for everybody's}.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _CONTENTS: Mapping[str, Callable[[JobEventFiles, Query], tuple[str, bytes]]] = {
 
 
 class EventFileServer:
-    """Answers requests, and keeps the values that were read between them."""
+    """Answers requests, and keeps the values of earlier readings."""
 
     def __init__(self) -> None:
         self._directories = EventDirectories()

@@ -1,7 +1,7 @@
 """Computes statistics of one tensor: minimum, maximum, mean, standard deviation, zeros, NaNs, infinities, a histogram.
 
-The tensor is read twice, block by block, so memory is bounded. For a very large tensor, evenly spread blocks stand for
-all of it.
+The tensor is read twice, block by block, so memory is bounded. If the tensor is very large, evenly spread blocks
+represent it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from howdah.storage.filesystem import FileSystem
 
 BINS = 40
 MAX_NUMBERS, MAX_NUMBERS_WITH_NUMPY = 4 << 20, 256 << 20
-"""How many numbers are read; NumPy takes a thirtieth of the time, but is not in a master's container."""
+"""The most numbers that are read. NumPy takes a thirtieth of the time, but is not in a master's container."""
 _ARRAY_TYPECODES = {
     "float64": "d", "float32": "f", "int64": "q", "int32": "i", "int16": "h", "int8": "b", "uint64": "Q",
     "uint32": "I", "uint16": "H", "uint8": "B", "bool": "B",

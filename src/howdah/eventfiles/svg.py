@@ -1,4 +1,4 @@
-"""Draws what all SVG charts have in common: style, size, axes, words and numbers.
+"""The common parts of all SVG charts: style, size, axes, words and numbers.
 
 All text is escaped; a document loads nothing and runs no script.
 """
@@ -31,7 +31,7 @@ WORDS = {
     "median": "median",
     "between": "{}–{} %",
 }
-"""What charts say, in English."""
+"""The words in charts, in English."""
 LEFT, RIGHT, TOP, BOTTOM, ROW = 64.0, 16.0, 30.0, 40.0, 18.0
 MAX_SIDE = 4000
 # Background, text, lines. Without variables of CSS, which not every program that draws SVG knows.
@@ -39,7 +39,7 @@ _LIGHT, _DARK = ("#ffffff", "#333333", "#dddddd"), ("#141414", "#d0d0d0", "#3a3a
 _FONTS = "'Noto Sans','Noto Sans CJK SC','DejaVu Sans','PingFang SC','Microsoft YaHei',sans-serif"
 _MAX_NAME = 60
 MAX_VALUE = 1e300
-"""Beyond it the width of a range may be infinite."""
+"""The largest value: beyond it the width of a range may be infinite."""
 Scale = Callable[[float], float]
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Style:
 
     @property
     def words(self) -> dict[str, str]:
-        """Return what charts say, in the chart's language."""
+        """Return the words in charts, in the chart's language."""
         if not self.language.startswith("zh"):
             return WORDS
         from howdah.locale.catalogue import CHART, chinese  # who reads English needs no catalogue
@@ -69,7 +69,7 @@ class Style:
         return {name: chinese(CHART).get(text, text) for name, text in WORDS.items()}
 
     def across(self, step: int, wall: float, started: float) -> float:
-        """Return where a step lies on the horizontal axis, in its unit; `wall` and `started` are epoch seconds."""
+        """Return the position of a step on the horizontal axis, in its unit; `wall` and `started` are epoch seconds."""
         if self.x == "step":
             return float(step)
         return wall - started if self.x == "relative" else wall
@@ -162,7 +162,7 @@ def horizontal_axis(frame: ChartFrame, span: tuple[float, float], kind: str, wor
 
 
 def legend_y(frame: ChartFrame, number: int) -> float:
-    """Return where the text of a row of the legend stands."""
+    """Return the vertical position of the text of a row of the legend."""
     return frame.bottom + BOTTOM + number * ROW + 6
 
 

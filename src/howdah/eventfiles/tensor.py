@@ -33,7 +33,7 @@ class TensorPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor:
-    """One tensor, and where its numbers are."""
+    """One tensor, and the place of its numbers."""
 
     name: str
     dtype: str
@@ -45,12 +45,12 @@ class Tensor:
     length: int = 0
     """The bytes of all numbers."""
     member: str = ""
-    """The member of the zip archive `uri` that has the numbers; "" where `uri` is no archive."""
+    """The member of the zip archive `uri` that has the numbers; "" if `uri` is no archive."""
     big_endian: bool = False
     unreadable_reason: str = ""
     """Why the numbers cannot be read; "" if they can."""
     parts: tuple[TensorPart, ...] = ()
-    """The parts that have the numbers of a tensor in several files, though not in the tensor's order."""
+    """The parts that contain the numbers of a tensor in several files, in another order than the tensor's."""
 
     @property
     def count(self) -> int:

@@ -190,8 +190,8 @@ def _read_bundle(fs: FileSystem, prefix: str) -> list[Tensor]:
 
 
 def read_shards(fs: FileSystem, uri: str) -> tuple[set[str], list[Tensor]]:
-    """Return the names of the files that an index of shards names, and the tensors that it says are in them. The index
-    only says which files belong together: the files themselves have types, shapes and numbers.
+    """Return the names of the files in an index of shards, and the tensors that it assigns to them. The index only says
+    which files belong together; types, shapes and numbers are in the files themselves.
 
     Raises:
         FileUnreadable: `uri` is no such index, or a file is missing or lacks a tensor.
@@ -212,7 +212,7 @@ def read_shards(fs: FileSystem, uri: str) -> tuple[set[str], list[Tensor]]:
 
 
 def _read_shard_index(fs: FileSystem, uri: str) -> dict[str, str]:
-    """Return the file of each tensor."""
+    """Return the file of each tensor, by the tensor's name."""
     status = fs.stat(uri)
     if status is None or status.size > MAX_HEADER_BYTES:
         raise FileUnreadable(f"{uri}: is gone, or larger than {MAX_HEADER_BYTES} bytes")

@@ -1,8 +1,9 @@
-"""Reads what torch.save wrote, without torch: it follows the pickle in the archive, but calls nothing that it names.
+"""Reads files of torch.save without torch: it follows the pickle in the archive, but calls nothing that the pickle
+names.
 
-Every class or function that the pickle names becomes an empty stand-in; the few functions that make tensors of storages
-are replaced by functions below, which only keep their arguments. The unpickler is Python's own in Python, whose memory
-is bounded by the length of the pickle.
+Every class or function that the pickle names becomes an empty stand-in. The few functions that make tensors from
+storages are replaced by functions below, which only keep their arguments. The unpickler is the Python implementation of
+Python's own, whose memory is bounded by the length of the pickle.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ def _tensor_in_parts(
 def _find_parts(
     entry: dict[Any, Any], stored: dict[Any, TensorPart | str], count: int, max_parts: int
 ) -> tuple[tuple[TensorPart, ...], str]:
-    """Return where the chunks of a tensor lie; or no parts and a reason, unless the chunks are the whole tensor."""
+    """Return the places of the chunks of a tensor; or no parts and a reason, unless the chunks are the whole tensor."""
     chunks = entry.get("chunks")
     if not isinstance(chunks, list) or not chunks or len(chunks) > max_parts:
         return (), "the list of its parts is missing or too long"
@@ -191,7 +192,8 @@ def _find_parts(
 
 
 def _stored_parts(storage_data: Any, directory: str) -> dict[Any, dict[Any, TensorPart | str]]:
-    """Return by name and offset a part of a file, or why there is none. A part that all ranks have is written once."""
+    """Return by name and offset a part of a file, or the reason why there is none. A part that all ranks have is
+    written once."""
     found: dict[Any, dict[Any, TensorPart | str]] = {}
     for key, value in storage_data.items() if isinstance(storage_data, dict) else ():
         index = _attributes(key)
@@ -248,7 +250,8 @@ class _Unpickler(pickle._Unpickler):  # type: ignore[misc,name-defined,unused-ig
     append: Callable[[Any], None]
 
     def _load_bytearray8(self) -> None:
-        """Read a bytearray. Python's own method allocates as many bytes as the pickle says before it reads them."""
+        """Read a bytearray. Python's own method would allocate as many bytes as the pickle claims before it reads
+        them."""
         (length,) = struct.unpack("<Q", self.read(8))
         self.append(bytearray(self.read(length)))
 

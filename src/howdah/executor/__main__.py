@@ -9,7 +9,8 @@ from importlib.util import find_spec
 
 
 def main() -> int:
-    """Run an executor; return 0 left, 75 the master was not heard, 76 not wanted, 143 terminated, 78 not set up."""
+    """Run an executor. Return 0 if it left on the master's order, 75 if the master was not heard, 76 if it is not
+    wanted, 143 if a signal ended it, 78 if it is not set up."""
     here = os.getcwd()
     _do_without_openssl()
     gc.disable()  # imports leave no garbage, and looking for it takes a fifteenth of the start
@@ -42,8 +43,8 @@ def main() -> int:
 
 
 def bootstrap() -> int:
-    """Run the bootstrap with the modules that are here, so that it can become the executor within this process. The
-    argument is how this interpreter was called. Return as `howdah.executor.bootstrap.main` does."""
+    """Run the bootstrap with the modules of this installation, so that it can become the executor within this process.
+    The argument is the word by which this interpreter was called. Return as `howdah.executor.bootstrap.main` does."""
     _do_without_openssl()
     gc.disable()
     from howdah.executor.bootstrap import OwnExecutor
@@ -53,7 +54,7 @@ def bootstrap() -> int:
 
 
 def _do_without_openssl() -> None:
-    """Keep hashlib from loading OpenSSL, 4 of 19 MB resident: CPython's own sha256 is enough."""
+    """Keep hashlib from loading OpenSSL, which takes 4 of 19 MB of resident memory: CPython's own sha256 is enough."""
     if any(name in sys.builtin_module_names or find_spec(name) for name in ("_sha2", "_sha256")):
         sys.modules["_hashlib"] = None  # type: ignore[assignment]
 

@@ -34,15 +34,16 @@ CANNOT_BEGIN = 78
 """The exit status of a bootstrap whose environment is wrong, or whose container cannot run the task."""
 WAIT_S, AGAIN_S = 20.0, 1.0
 SILENCE_LIMIT_S = 120.0
-"""A container that hears no master for so long ends: the master is gone, and its successor asks for another one."""
+"""Seconds after which a container that hears no master ends: the master is gone, and its successor asks for another
+container."""
 LAUNCH_LIMIT_S = 900.0
-"""A container for which the master has no task for so long ends."""
+"""Seconds after which a container ends if the master has no task for it."""
 _ENDED = (404, 410)
 
 
 @dataclasses.dataclass(frozen=True)
 class Bootstrap:
-    """What a container knows before it has asked."""
+    """What a container knows before it has asked the master."""
 
     master: str
     """The URL of the master's API."""
@@ -57,11 +58,11 @@ class Bootstrap:
     cache: Path
     """Where unpacked archives are kept."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What the engine wants its allocator to know."""
+    """Facts that the engine passes to its allocator, by name."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Bootstrap:
-        """Read what the engine has brought into the container.
+        """Read the variables and files that the engine has brought into the container.
 
         Raises:
             KeyError, ValueError, OSError: a variable is absent or wrong, or the key cannot be read.
@@ -110,7 +111,7 @@ class Bootstrap:
                     )
 
     def runtime(self, order: LaunchOrder) -> str:
-        """Bring howdah into the container; return its directory, "" where the container has howdah.
+        """Bring howdah into the container; return its directory, "" if the container has howdah already.
 
         Raises:
             StagingError: there is no room, or the master does not send it.
@@ -141,7 +142,7 @@ class Bootstrap:
 
 
 class _NoAnswer(Exception):
-    """The master has not answered, or refuses; `status` is its HTTP status, 0 without an answer of its own."""
+    """The master has not answered, or refuses. `status` is the HTTP status of its answer; 0 if it sent none."""
 
     def __init__(self, reason: str, status: int) -> None:
         super().__init__(reason.removeprefix(f"{status} ") if status else reason)
@@ -149,7 +150,7 @@ class _NoAnswer(Exception):
 
 
 class _Connection:
-    """The executor's own channel to the master, used before there is an executor: its modules are needed later
+    """The executor's own channel to the master, used before there is an executor. Its modules are needed later
     anyway."""
 
     def __init__(self, bootstrap: Bootstrap) -> None:
@@ -193,7 +194,7 @@ class ContainerNotUsed(Exception):
 
 @dataclass(frozen=True)
 class OwnExecutor:
-    """An interpreter in which the executor can run, too: it sees the modules that executors of the job have."""
+    """An interpreter that can run the executor, too: it sees the modules that executors of the job have."""
 
     python: str
     """The interpreter's path or name, as it was called."""
@@ -202,8 +203,8 @@ class OwnExecutor:
 
 
 def main(own: Optional[OwnExecutor] = None) -> int:
-    """Become the executor; return 75 the master was not heard, 76 not wanted, 78 nothing can be run here, else what
-    `own` returns."""
+    """Become the executor. Return 75 if the master was not heard, 76 if the container is not wanted, 78 if nothing can
+    be run here, else what `own` returns."""
     try:
         bootstrap = Bootstrap.from_environment(os.environ)
         run_task(bootstrap, dict(os.environ), own.python if own is not None else "")
@@ -235,9 +236,11 @@ def run_task(bootstrap: Bootstrap, environment: Dict[str, str], own_python: str 
 def become_executor(
     bootstrap: Bootstrap, order: LaunchOrder, environment: Dict[str, str], own_python: str = ""
 ) -> None:
-    """Prepare the container for the task of `order`, and become its executor. Return if this process is to run the
-    executor, whose variables it has then: if the executor's Python is called `own_python`, and its modules are those
-    of this process, whose import is most of an executor's start.
+    """Prepare the container for the task of `order`, and become its executor.
+
+    The function returns if this process itself can run the executor: if the executor's Python is called `own_python`,
+    and its modules are those of this process, whose import is most of an executor's start. The process then has the
+    executor's variables.
 
     Raises:
         StagingError, OSError: the container cannot run it.
@@ -284,21 +287,21 @@ def become_executor(
 
 
 def _take_link(path: Path) -> bytes:
-    """Remove a link, and return the content of what it leads to."""
+    """Remove a link, and return the content of its target."""
     content = path.read_bytes()
     path.unlink()
     return content
 
 
 def _other_runtime_files(order: LaunchOrder) -> Tuple[StagedFile, ...]:
-    """Return what comes with the job beside howdah itself: py-spy, and the Python of `python_archive`."""
+    """Return the files that come with the job beside howdah itself: py-spy, and the Python of `python_archive`."""
     names = {RUNTIME, *(file.name for file in order.files)}
     return tuple(file for file in order.runtime if file.name not in names)
 
 
 def _log_directories(bootstrap: Bootstrap, order: LaunchOrder, stores_logs: bool) -> Tuple[str, str]:
-    """Return the directory of all tasks' logs, "" where the container does not see the job's directory, and that of
-    this attempt. An executor that stores its logs has both in its container."""
+    """Return two directories: that of all tasks' logs ("" if the container does not see the job's directory), and that
+    of this attempt's logs. An executor that stores its logs has both in its container."""
     uri = order.environment.get("HOWDAH_DIRECTORY", "")
     job = Path(uris.path(uri)) if uri.startswith("file:") else None
     if job is None or not os.access(job, os.W_OK):

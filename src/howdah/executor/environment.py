@@ -24,9 +24,9 @@ def build(
     secrets: Mapping[str, str],
     directory: str,
 ) -> Dict[str, str]:
-    """Return the environment; relative entries of program_path are meant from the working directory `directory`.
+    """Return the environment. Relative entries of program_path are relative to the working directory `directory`.
 
-    Absolute ones are those of the image, if the program runs in one.
+    Absolute entries are paths of the image, if the program runs in one.
 
     Raises:
         OSError: an entry does not exist; the program would run under another Python than the job names.
@@ -52,14 +52,15 @@ def build(
 
 
 def _extended(name: str, value: str, entries: str) -> str:
-    """Return the list with the entries behind it, or around it where the entry `$NAME` stands for it."""
+    """Return the list with the entries appended. If the entry `$NAME` is among them, the list takes the place of that
+    entry."""
     parts, own = entries.split(os.pathsep), "$" + name
     parts = [value if part == own else part for part in (parts if own in parts else [value, *parts])]
     return os.pathsep.join(filter(None, parts))
 
 
 def python_of(environment: Mapping[str, str]) -> str:
-    """Find the interpreter that a program's `python3` or `python` leads to; "" when there is none."""
+    """Find the interpreter to which a program's `python3` or `python` leads; "" if there is none."""
     directories = environment.get("PATH", os.defpath).split(os.pathsep)
     found = (os.path.join(directory, name) for name in ("python3", "python") for directory in directories)
     return next((path for path in found if os.access(path, os.X_OK)), "")
@@ -81,7 +82,7 @@ def with_log_directory(world: Mapping[str, str], log_directory: str) -> Dict[str
 
 
 def argv_of(command: Union[str, Tuple[str, ...]]) -> Tuple[str, ...]:
-    """Return the words to run: a line goes to bash, or to sh where there is no bash."""
+    """Return the words to run. A command of one line is run by bash, or by sh if there is no bash."""
     if not isinstance(command, str):
         return watch_words(command)
     if os.path.exists("/bin/bash"):

@@ -21,7 +21,7 @@ READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class Activity(Protocol):
-    """What an executor waits for: localisation, checks, the program, or what becomes of its outputs."""
+    """Something that an executor waits for: localisation, checks, the program, or the storing of its outputs."""
 
     def stop(self, grace_s: float) -> None: ...
 
@@ -86,7 +86,7 @@ class EventLoop:
         signal.signal(number, note)
 
     def close(self) -> None:
-        """Give the loop's descriptor back; nothing is to be called any more."""
+        """Close the loop's descriptor; nothing may be called any more."""
         self._selector.close()
 
     def run_once(self) -> None:

@@ -284,7 +284,7 @@ class Executor:
             self.ports = None
 
     def _prepare(self) -> None:
-        """Fetch checkpoints, then start the program: which checkpoint counts is known only when all have joined."""
+        """Fetch checkpoints, then start the program: the checkpoint is known only when all tasks have joined."""
         assignment = self.assignment
         assert assignment is not None
         if self.directory_syncs is None and (assignment.checkpoint_sync or assignment.event_file_sync or self.log_sync):
@@ -361,7 +361,7 @@ class Executor:
         return ProgramStreams(self.loop, assignment, self.identity, self.directory, python, self._stream_failed)
 
     def _stream_failed(self, problem: str) -> None:
-        """Stop the program: it must not take a failed input for the end of its input, and can't work without output."""
+        """Stop the program: it must not mistake a failed input for the end of its input, nor lose its output."""
         if self.program is not None and self.program.running and not self.stopping:
             log(problem)
             self.stream_problem = problem

@@ -65,7 +65,7 @@ class HelperProcess:
         self._is_code = argv[0] == "-c"
         self._name = python if self._is_code else argv[0]
         self.answer: Dict[str, Any] = {}
-        """The last line, which answers the request; {} when there is none."""
+        """The last line of the helper, which is the answer to the request; {} when there is none."""
         self._buffer = b""
         self._limit: Optional[Timer] = None
         try:
@@ -182,7 +182,8 @@ def _memory_file(content: bytes) -> int:
 
 
 def _environment(python: str) -> Dict[str, str]:
-    """Return the executor's environment; its own interpreter imports from the same paths, whatever the directory."""
+    """Return the executor's environment. The executor's own interpreter imports from the same paths, whatever its
+    working directory is."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return kept if python else {**kept, "PYTHONPATH": _import_paths()}
 

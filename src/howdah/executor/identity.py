@@ -39,7 +39,7 @@ class Identity:
     task: str
     """`worker:1`."""
     attempt: int
-    """Which attempt of the task this is."""
+    """The number of the attempt."""
     master: Tuple[str, int]
     """Host and port of the master at the start."""
     key: bytes = field(repr=False)
@@ -71,7 +71,7 @@ class Identity:
         return address if address and not address.startswith("127.") else _host_towards(self.master)
 
     def container_directory(self, directory: str) -> str:
-        """Return the directory that no other container has; the executor's working directory is `directory`."""
+        """Return the directory that only this container has; the executor's working directory is `directory`."""
         return os.path.dirname(os.path.abspath(self.work_directory)) if self.work_directory else directory
 
     @classmethod
@@ -113,7 +113,8 @@ def _stored_logs(directory: str, task: str, attempt: str) -> str:
 
 
 def share_credentials(share: bool) -> None:
-    """Share the credentials with child processes and through exec, or not, where they are an open file on no disk."""
+    """Let child processes and programs started by exec read the credentials, or stop that, if the credentials are an
+    open file that is on no disk."""
     directory, _, file = os.environ.get("HOWDAH_CREDENTIALS", "").rpartition("/")
     if directory == "/proc/self/fd":
         os.set_inheritable(int(file), share)

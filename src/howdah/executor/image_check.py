@@ -1,7 +1,7 @@
 """Checks whether the engine runs this executor in the container image that the job names.
 
-Some engines start the task as a plain process of the node without a message. What is certain is said by the engine, in
-`ImageCheck`:
+Some engines start the task as a plain process of the node without a message. The engine's `ImageCheck` names the signs
+by which the answer is certain:
 
 - in a container: directories of the engine are mounted, each by its own path. On a node they are plain directories.
 - on the node: a process of the engine is among our ancestors, or we are in the kernel's first IPC namespace, which no
@@ -28,10 +28,9 @@ _FIRST_IPC_NAMESPACE = 0xEFFFFFFF  # PROC_IPC_INIT_INO, linux/proc_ns.h
 def find_image(
     loop: EventLoop, identity: Identity, assignment: Assignment, variables: Mapping[str, str], directory: str
 ) -> Tuple[Optional[TaskImage], str, str]:
-    """Return the image in which the executor is to run its program, else None; why no program can run in the image that
-    the job names; and a warning, if nothing can be told. `variables` are the executor's own, `directory` is the working
-    directory.
-    """
+    """Return three values: the image in which the executor is to run its program, or None; the reason why no program
+    can run in the image that the job names; and a warning if this cannot be decided. `variables` are the executor's
+    own, `directory` is the working directory."""
     order = assignment.image
     if order is None:
         return None, "", ""

@@ -140,7 +140,8 @@ def archive_kind(path: str) -> str:
 
 
 def _identity(path: str) -> str:
-    """Return a hash of the content; of a large file one of path, size and time, because howdah copies no large file."""
+    """Return a hash of the content; of a large file a hash of its path, size and time, because howdah copies no large
+    file."""
     status = os.stat(path)
     if status.st_size >= _HASH_BELOW:
         return hashlib.sha256(os.fsencode(f"{path} {status.st_size} {status.st_mtime_ns}")).hexdigest()
@@ -153,7 +154,7 @@ def _identity(path: str) -> str:
 
 @contextlib.contextmanager
 def _locked() -> Iterator[None]:
-    """Let one process of this user load images at a time. Another user's file in our place locks nothing."""
+    """Let one process of this user load images at a time. If another user owns the lock's file, nothing is locked."""
     path = os.path.join(tempfile.gettempdir(), f"howdah-images-{os.getuid()}.lock")
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

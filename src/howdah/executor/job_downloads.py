@@ -1,4 +1,4 @@
-"""Downloads those of the job's files that a container's node does not see."""
+"""Downloads those files of the job that a container's node does not see."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LIMIT_S = 3600.0
 
 
 def with_downloads(files: Tuple[StagedFile, ...], directory: Path, runtime: str) -> Tuple[StagedFile, ...]:
-    """Return `files` with those that this node does not see downloaded into `directory` by howdah's own libraries.
-    These are in the directory `runtime`, "" for the installed ones.
+    """Return `files`; those that this node does not see are downloaded into `directory` by howdah's own libraries.
+    These libraries are in the directory `runtime`; "" stands for the installed ones.
 
     Raises:
         StagingError: a file cannot be downloaded.

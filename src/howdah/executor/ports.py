@@ -15,10 +15,10 @@ from howdah.wire.ports import bind_socket
 
 
 class PortReservation:
-    """Holds ports by name until `release`, for the family of addresses that `host` has (IPv4 if it has none).
+    """Holds ports by name until `release`, for the address family of `host` (IPv4 if it has none).
 
-    `address` is `host` in numbers, "" where it is none of this machine. `among` are the ports that may be taken;
-    without any the system chooses.
+    `address` is the numeric form of `host`, "" if it is no address of this machine. `among` are the ports that may be
+    taken; without any the system chooses.
 
     Raises:
         OSError: no port is free.

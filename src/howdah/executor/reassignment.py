@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def next_environment(executor: Executor) -> Dict[str, str]:
     """Clean up after `executor`, and return the environment of the executor that replaces it.
 
-    Its files are removed, because the other task has others; logs stay under the name of this attempt.
+    The files of `executor` are removed, because the other task has other files; its logs stay under the name of its
+    attempt.
     """
     task, _, attempt = executor.reassigned_to.rpartition("/")
     environment = {**executor.container, "HOWDAH_TASK": task, "HOWDAH_ATTEMPT": attempt, "HOWDAH_REASSIGNED": "1"}

@@ -52,7 +52,7 @@ class TaskImage:
 
     @property
     def _path(self) -> str:
-        """Return the path of an image that is a file or a directory of this node; "" for a name."""
+        """Return the path of an image that is a file or a directory of this node; "" if the image is a name."""
         image = self.order.image
         return os.path.realpath(os.path.join(self.directory, image)) if image[:1] in ("/", ".") else ""
 
@@ -100,8 +100,8 @@ class TaskImage:
         gpus: Sequence[str],
         grace_s: float,
     ) -> ImageProgram:
-        """Return a run of the task's command in the image, with these variables and devices. What it leaves has
-        `grace_s` seconds between TERM and KILL.
+        """Return a run of the task's command in the image, with these variables and devices. Processes that it leaves
+        have `grace_s` seconds between TERM and KILL.
 
         Raises:
             OSError: a file of the run cannot be written.
@@ -133,5 +133,5 @@ class TaskImage:
 
 
 def _local_paths(names: Iterable[str]) -> List[str]:
-    """Return the paths among these paths and URIs."""
+    """Return as paths the names that are absolute paths or `file:` URIs."""
     return [uris.path(name) for name in names if name.startswith(("file:", "/"))]

@@ -50,7 +50,7 @@ class Framework(Protocol):
     until the server has it; otherwise the port is released right before the program starts."""
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Add the roles that the framework needs, and decide what the user left open. It is called before staging.
+        """Add the roles that the framework needs, and fill in what the user left open. It is called before staging.
 
         Afterwards `tracked` and `on_failure` of every role are set. Expanding twice changes nothing.
         """
@@ -65,12 +65,12 @@ class FrameworkWithFiles(Framework, Protocol):
     """A framework whose programs read files that only the whole world determines, such as a list of machines."""
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
-        """Return texts by file name, which the working directory of `task` has when its program starts."""
+        """Return texts by file name; the files are in the working directory of `task` when its program starts."""
         ...
 
 
 def files_of(framework: Framework, world: World, task: TaskId) -> dict[str, str]:
-    """Return the files of a framework that has any."""
+    """Return the files of a framework, if it has any."""
     return cast(FrameworkWithFiles, framework).files(world, task) if hasattr(framework, "files") else {}
 
 
@@ -81,12 +81,12 @@ class LaunchingFramework(Framework, Protocol):
     """The variable in which tasks get a key that nobody else has; "" for a framework that needs none."""
 
     def command(self, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        """Return what the container of `task` runs, which runs the role's `command` in the end."""
+        """Return the command that the container of `task` runs; in the end it runs the role's `command`."""
         ...
 
 
 def command_of(framework: Framework, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    """Return the framework's command, or the role's own where the framework has none."""
+    """Return the framework's command, or the role's own if the framework has none."""
     return cast(LaunchingFramework, framework).command(task, command) if hasattr(framework, "command") else command
 
 
@@ -96,7 +96,7 @@ def key_variable(framework: Framework) -> str:
 
 
 def fills_commands(name: str) -> bool:
-    """Return whether the framework of this name gives roles without a command one of its own."""
+    """Return whether the framework of this name gives its own command to roles that have none."""
     return name in names(name) and bool(getattr(find(name), "fills_commands", False))
 
 
@@ -125,8 +125,8 @@ def with_failure_defaults(
     ignored: Collection[str] = (),
     order: Collection[str] | None = None,
 ) -> JobSpec:
-    """Fill in what the roles of `job` left open: the job does not wait for roles in `untracked`, and failures of those
-    in `ignored` do not matter. `order` names all roles, in the order of their ranks."""
+    """Fill in what the roles of `job` leave open: the job does not wait for roles in `untracked`, and ignores failures
+    of those in `ignored`. `order` names all roles, in the order of their ranks."""
 
     def role(name: str, role: Role) -> Role:
         return dataclasses.replace(

@@ -22,7 +22,8 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THR
 
 
 def grouped(job: JobSpec, helpers: Sequence[str] = ()) -> JobSpec:
-    """Put the roles of `job` in order and decide them: side roles and `helpers` are not waited for."""
+    """Put the roles of `job` in order and fill in what they leave open: the job does not wait for side roles and
+    `helpers`."""
     order = sorted(job.roles, key=lambda role: _order(role, helpers))
     return with_failure_defaults(job, untracked=(*SIDE_ROLES, *helpers), ignored=SIDE_ROLES, order=order)
 
@@ -55,7 +56,8 @@ def without_data(job: JobSpec, *names: str) -> JobSpec:
 
 
 def with_gpu_variable(job: JobSpec, name: str, value: Callable[[int], str]) -> JobSpec:
-    """Set the variable `name`, made of the number of GPUs, in roles with several GPUs; one that the role sets stays."""
+    """Set the variable `name`, derived from the number of GPUs, in roles with several GPUs. A variable that the role
+    itself sets stays."""
     roles = {
         role_name: dataclasses.replace(role, env={name: value(role.resources.gpus), **role.env})
         if role.resources.gpus > 1

@@ -50,7 +50,7 @@ server.serve_forever()
 
 
 class Horovod:
-    """Makes `horovod.init()` find the others, for PyTorch, TensorFlow and MXNet."""
+    """Makes `horovod.init()` find the other workers, for PyTorch, TensorFlow and MXNet."""
 
     # The rendezvous sets SO_REUSEADDR; workers listen on ports of gloo's own choice.
     hold_ports = True
@@ -62,7 +62,7 @@ class Horovod:
         return grouped(job, helpers=(RENDEZVOUS_ROLE,))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Return the variables of a worker. No other task gets them: Horovod would take it for a worker."""
+        """Return the variables of a worker. No other task gets them, because Horovod would treat it as a worker."""
         server = next(iter(world.members_of(RENDEZVOUS_ROLE)), None)
         if server is None or task.role in (RENDEZVOUS_ROLE, *SIDE_ROLES):
             return {}

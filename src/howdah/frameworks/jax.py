@@ -1,8 +1,8 @@
 """JAX on several processes: `jax.distributed.initialize()` without arguments finds the others.
 
 JAX reads the coordinator's address from JAX_COORDINATOR_ADDRESS, and no other variable of its own. It takes the number
-of processes and its rank only from launchers that it knows; of those, Open MPI needs the fewest variables
-(jax._src.clusters.ompi_cluster, the same from 0.4 to 0.10).
+of processes and its rank only from the variables of launchers that it knows; of those, Open MPI needs the fewest
+variables (jax._src.clusters.ompi_cluster, the same from 0.4 to 0.10).
 """
 
 from __future__ import annotations

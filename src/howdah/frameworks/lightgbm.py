@@ -23,7 +23,7 @@ class LightGBM:
         return grouped(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Return the list and the task's place in it; a side role is no machine, and gets the list alone."""
+        """Return the list and the task's position in it. A side role is not in the list, and gets only the list."""
         machines = [f"{member.numeric}:{member.ports['main']}" for member in group(world)]
         variables = {"LIGHTGBM_MACHINES": ",".join(machines)}
         variables |= dict.fromkeys(("LIGHTGBM_NUM_MACHINES", "LIGHTGBM_NUM_MACHINE"), str(len(machines)))

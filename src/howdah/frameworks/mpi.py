@@ -29,14 +29,14 @@ class Mpi:
         return grouped(job)
 
     def command(self, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        """Wrap the user's command, which a rank runs; a side role is no rank, and runs its own command."""
+        """Wrap the user's command, which a rank runs. A side role is not a rank, and runs its own command."""
         if task.role in SIDE_ROLES:
             return command
         words: Sequence[str] = ("/bin/bash", "-c", command) if isinstance(command, str) else command
         return ("python3", "-I", PROGRAM, "task", *words)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Return the task's name and address; Open MPI sets the variables of a rank by itself."""
+        """Return the task's name and address; Open MPI itself sets the variables of a rank."""
         if task.role in SIDE_ROLES:
             return {}
         return {"HOWDAH_MPI_NAME": task.slug, "HOWDAH_MPI_ADDRESS": world.member(task).numeric}

@@ -1,8 +1,8 @@
 """A script that runs one task of an MPI job: Open MPI's daemon, the daemon's rank, and mpirun in the first task.
 
-No task logs in to another one. mpirun is configured to use this script as its remote shell: called so, the script sends
-the daemon's command line to the task of that name. A task obeys only messages that are signed with the gang's key.
-The script imports the standard library alone, and runs in the job's own Python (3.7 or newer).
+No task logs in to another one. mpirun is configured to use this script as its remote shell: in this role, the script
+sends the daemon's command line to the task of that name. A task obeys only messages that are signed with the gang's
+key. The script imports only the standard library, and runs in the job's own Python (3.7 or newer).
 """
 
 from __future__ import annotations
@@ -123,7 +123,8 @@ class MpiTask:
                 return event
 
     def _accept_callers(self) -> None:
-        """Serve callers; of too many the oldest is closed, because any process may connect and send nothing."""
+        """Serve callers. If there are too many, the oldest is closed, because any process may connect and send
+        nothing."""
         callers: collections.deque[socket.socket] = collections.deque()
         while True:
             caller, _ = self.listener.accept()

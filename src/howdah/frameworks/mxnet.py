@@ -1,4 +1,5 @@
-"""MXNet's parameter server, and other programs on ps-lite: workers and servers that find each other by a scheduler.
+"""MXNet's parameter server, and other programs on ps-lite: workers and servers that find each other through a
+scheduler.
 
 A role `server` (or `ps`) makes a job distributed; the scheduler is added. Addresses are numeric, because ps-lite binds
 to the given address, which must not be a name.
@@ -25,14 +26,15 @@ class MXNet:
     hold_ports = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Add the scheduler. The job does not wait for it and the servers, which end by themselves after the
+        """Add the scheduler. The job does not wait for the scheduler and the servers, which end by themselves after the
         workers."""
         if job.gang and any(role in job.roles for role in SERVERS):
             job = with_helper(job, SCHEDULER, ("python3", "-c", _PROGRAM), _SCHEDULER_MIB)
         return grouped(without_data(job, *_HELPERS), helpers=_HELPERS)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Name the scheduler. A task without one is alone and gets nothing, because MXNet would wait for servers."""
+        """Return the variables that name the scheduler. A task without one is alone and gets nothing, because MXNet
+        would wait for servers."""
         scheduler = next(iter(world.members_of(SCHEDULER)), None)
         if scheduler is None:
             return {}

@@ -22,8 +22,7 @@ class PyTorch:
         return grouped(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Return the process group's variables, in which side roles do not count; those get the address, but no
-        rank."""
+        """Return the process group's variables. Side roles are not counted in it; they get the address, but no rank."""
         members = group(world)
         if not members:
             return {}

@@ -1,6 +1,6 @@
 """Ray: a cluster of the job's own. Its `head`, or chief, runs the program; roles without a command are Ray's nodes.
 
-A task's container runs the script `ray_task`, which starts Ray with what the task has, and the program beside it.
+A task's container runs the script `ray_task`, which starts Ray with the task's resources, and the program beside it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from howdah.spec.task import SIDE_ROLES
 PROGRAM = "howdah-ray.py"
 HEAD = "head"
 NODE = ("ray", "start")
-"""The command of a node, as people are shown it."""
+"""The command of a node, in the form that people see."""
 DASHBOARD = "Ray dashboard"
 _DEFAULTS = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
-"""Variables that the job may set otherwise: nobody is let in without the token, and Ray's makers are told nothing."""
+"""Variables that the job may set to other values: no access without the token, and no usage reports to Ray's makers."""
 _RESTARTS = 100
-"""How often a node restarts, unless the job says so: the last failure would end the job, which needs no single node."""
+"""The number of restarts of a node, unless the job sets it. A failure after the last restart would end the job,
+although the job needs no single node."""
 _HEAD_PORTS, _NODE_PORTS = ("dashboard", "client", "agent"), ("agent",)
 
 
@@ -35,7 +36,8 @@ class Ray:
     key_variable = "RAY_AUTH_TOKEN"
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Give the nodes their command, and Ray what each task has. Of a single role the first task is the head.
+        """Give the nodes their command, and tell Ray the resources of each task. If there is only one role, its first
+        task is the head.
 
         Raises:
             SpecError: the job cannot be a cluster.
@@ -69,14 +71,14 @@ class Ray:
         return with_failure_defaults(job, untracked=(*SIDE_ROLES, *nodes_of), ignored=SIDE_ROLES, order=order)
 
     def command(self, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        """Wrap programs, of which the script starts that of the head beside Ray, and replace the command of a node."""
+        """Wrap the program of the head, which the script starts beside Ray, and replace the command of a node."""
         if command == NODE:
             return ("python3", "-I", PROGRAM, "node")
         words = ("/bin/bash", "-c", command) if isinstance(command, str) else command
         return command if task.role in SIDE_ROLES else ("python3", "-I", PROGRAM, "program", *words)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Return where the cluster is, for `ray.init()` and for what people run in a task."""
+        """Return the address of the cluster, for `ray.init()` and for commands that people run in a task."""
         head = world.members[0]
         return {
             "RAY_ADDRESS": f"{head.numeric}:{head.ports['main']}",
@@ -92,7 +94,7 @@ class Ray:
 
 
 def _with_task_renamed(job: JobSpec, name: str) -> JobSpec:
-    """Say `head` where the job means the only role, or its first task, by name."""
+    """Replace the name of the only role, or of its first task, by `head` wherever the job means this task by name."""
 
     def renamed(tasks: str) -> str:
         return HEAD if tasks in (name, f"{name}:0") else tasks
@@ -107,12 +109,12 @@ def _with_task_renamed(job: JobSpec, name: str) -> JobSpec:
 
 
 def _fewer(role: Role) -> Role:
-    """Return the nodes of a role that has given its first task to the head."""
+    """Return the role of the nodes after it has given its first task to the head."""
     return dataclasses.replace(role, min_replicas=min(role.min_replicas, role.replicas))
 
 
 def _with_resources(role: Role, ports: tuple[str, ...]) -> Role:
-    """Tell Ray what a task has: it would count the whole machine."""
+    """Tell Ray the resources of a task, because it would count the whole machine."""
     has = role.resources
     variables = {"HOWDAH_RAY_CPUS": has.vcores, "HOWDAH_RAY_GPUS": has.gpus, "HOWDAH_RAY_MIB": has.memory_mib}
     env = {**{name: str(value) for name, value in variables.items()}, **role.env}

@@ -39,14 +39,14 @@ _TEMPORARY, _PREFIX = "/tmp", "howdah-ray-"  # noqa: S108 - made by mkdtemp, for
 
 
 class Signals:
-    """Notes the signal that ends the task. The program gets it by itself: it is in the same process group.
+    """Notes the signal that ends the task. The program gets the signal, too, because it is in the same process group.
 
-    Nothing else happens in a handler: Ray's processes are in a session of their own, and must not be forgotten.
+    The handler does nothing else, because Ray's processes are in a session of their own, and must be ended, too.
     """
 
     def __init__(self) -> None:
         self.ended = 0
-        """The signal that ends the task, if one has come; 0 before."""
+        """The signal that ends the task; 0 before one has come."""
         for number in _SIGNALS:
             signal.signal(number, self._note)
 
@@ -56,13 +56,13 @@ class Signals:
 
 
 def fail(text: str) -> NoReturn:
-    """End with the one line that says why."""
+    """End the process with the one line `text`."""
     print(f"howdah: {text}", file=sys.stderr, flush=True)
     raise SystemExit(1)
 
 
 def check_version() -> None:
-    """Refuse a Ray that is not there, or that lets everybody in."""
+    """Refuse a Ray that is missing, or that gives access to everybody."""
     try:
         version = metadata.version("ray")
     except metadata.PackageNotFoundError:
@@ -77,7 +77,7 @@ def check_version() -> None:
 
 @contextlib.contextmanager
 def make_directory() -> Iterator[str]:
-    """Make a directory for Ray, which goes with the task; first remove those of tasks of this user that were killed."""
+    """Make a directory for Ray, which is removed with the task. First remove those of killed tasks of this user."""
     for path in Path(_TEMPORARY).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError), (path / "lock").open("r+b") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -94,7 +94,7 @@ def make_directory() -> Iterator[str]:
 
 
 def start_ray(directory: str, *more: str) -> subprocess.Popen[bytes]:
-    """Start Ray's processes with what this task has; they end when the process that is returned is told to."""
+    """Start Ray's processes with this task's resources. They end when the returned process is told to end."""
     memory = int(os.environ["HOWDAH_RAY_MIB"]) << 20
     objects = max(int(memory * _OBJECTS), _LEAST_OBJECTS)
     options = {
@@ -117,7 +117,7 @@ def start_ray(directory: str, *more: str) -> subprocess.Popen[bytes]:
 
 
 def stop_ray(ray: subprocess.Popen[bytes]) -> None:
-    """End all of Ray's processes of this task, first by asking."""
+    """End all of Ray's processes of this task; ask them first."""
     ray.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         ray.wait(_RAY_STOP_S)
@@ -141,7 +141,7 @@ def wait_for_cluster(ray: subprocess.Popen[bytes] | None, directory: str, signal
 
 
 def last_words(directory: str) -> str:
-    """Return the last lines of what `ray start` has said."""
+    """Return the last lines of the output of `ray start`."""
     with contextlib.suppress(OSError):
         return "\n".join(Path(directory, "start.log").read_text("utf-8", "replace").strip().splitlines()[-15:])
     return ""
@@ -161,7 +161,7 @@ def run_head(directory: str, program: list[str], signals: Signals) -> int:
 
 
 def run_beside(ray: subprocess.Popen[bytes], program: list[str], directory: str, signals: Signals) -> int:
-    """Run the program to its end. Without Ray it would wait for ever."""
+    """Run the program to its end. End it if Ray ends, because it would wait for ever."""
     reader, writer = os.pipe()  # open at its other end as long as one of the program's processes lives
     child = subprocess.Popen(program, pass_fds=(writer,))
     os.close(writer)
@@ -182,7 +182,7 @@ def run_beside(ray: subprocess.Popen[bytes], program: list[str], directory: str,
 
 
 def wait_for_rest(ray: subprocess.Popen[bytes], reader: int) -> None:
-    """Wait until the processes that the program has left have ended, or Ray has."""
+    """Wait until the processes that the program has left have ended, or until Ray has ended."""
     until = time.monotonic() + _MAX_REST_S
     while ray.poll() is None and time.monotonic() < until:
         if select.select([reader], [], [], _LOOK_S)[0]:
@@ -190,7 +190,7 @@ def wait_for_rest(ray: subprocess.Popen[bytes], reader: int) -> None:
 
 
 def run_node(directory: str, signals: Signals) -> int:
-    """Be a node until the task is told to stop."""
+    """Run as a node until the task is told to stop."""
     wait_for_cluster(None, directory, signals)
     if signals.ended:
         return 128 + signals.ended

@@ -1,7 +1,8 @@
 """Describes the cluster to TensorFlow 1 and 2 in TF_CONFIG, and in the variables of TonY's and XLearning's programs.
 
-TF_CONFIG holds the roles TensorFlow itself knows (chief, master, worker, ps); TensorFlow 2 refuses any other name.
-An evaluator gets TF_CONFIG too, but is not in the cluster: it reads checkpoints and talks to no other task.
+TF_CONFIG contains only the roles that TensorFlow itself knows (chief, master, worker, ps), because TensorFlow 2 refuses
+any other name. An evaluator gets TF_CONFIG, too, but is not in the cluster: it reads checkpoints and talks to no other
+task.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ class TensorFlow:
     hold_ports = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Decide the roles: a ps, an evaluator and a tensorboard are not waited for, and the last two may fail.
+        """Set what the roles leave open: the job does not wait for a ps, an evaluator and a tensorboard, and the last
+        two may fail.
 
-        With a chief beside parameter servers the workers aren't waited for either: under TensorFlow 2's
-        coordinator they serve for ever, as a ps does. `tracked: true` on the role says otherwise.
+        With a chief beside parameter servers the job does not wait for the workers either: under TensorFlow 2's
+        coordinator they serve for ever, as a ps does. `tracked: true` on the role overrides this.
         """
         untracked = _SERVING | {"worker"} if {"chief", "ps"} <= set(job.roles) else _SERVING
         return with_failure_defaults(job, untracked=untracked, ignored=_WATCHING)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Return the variables; a task alone gets no cluster, because with one TensorFlow expects a distributed job."""
+        """Return the variables. A task that is alone gets no cluster, because with one TensorFlow expects a distributed
+        job."""
         index = str(task.index)
         variables = {"TF_ROLE": task.role, "TF_INDEX": index, "JOB_NAME": task.role, "TASK_INDEX": index}
         if sum(len(world.members_of(role)) for role in (*CLUSTER_ROLES, EVALUATOR)) == 1:

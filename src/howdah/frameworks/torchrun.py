@@ -19,7 +19,7 @@ LAST_CALL_S = 10
 """Seconds for which torchruns wait for more of them when there are enough (torchrun's default: 30). A gang starts
 together, so none is late at the start; a torchrun that comes later joins then."""
 _OWN_STOP_S = 30
-"""Seconds for which torchrun itself waits between TERM and KILL to its processes, where nothing else is said."""
+"""Seconds for which torchrun itself waits between TERM and KILL to its processes by default."""
 _STOP = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 
 
@@ -35,7 +35,8 @@ class TorchRun:
         return grouped(with_gpu_variable(_with_stop_limit(job), "PET_NPROC_PER_NODE", str))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Name the task that keeps the store: torchrun would guess by host names, and several tasks may match.
+        """Return the variables that name the task which keeps the store. Otherwise torchrun would guess by host names,
+        and several tasks may match.
 
         The id is the same in all restarts, so that torchruns that wait for a lost task keep waiting for it.
         """
@@ -65,7 +66,7 @@ def _with_stop_limit(job: JobSpec) -> JobSpec:
 
 
 def _nodes(world: World, members: Sequence[Member]) -> str:
-    """Return the number of tasks, as `least:most` if a role is elastic."""
+    """Return the number of tasks, in the form `least:most` if a role is elastic."""
     present = Counter(member.task.role for member in members)
     min_tasks = sum(min(count, world.min_tasks.get(role, count)) for role, count in present.items())
     return str(len(members)) if min_tasks == len(members) else f"{min_tasks}:{len(members)}"

@@ -41,11 +41,11 @@ from howdah.wire.program_protocol import FUNCTION_RESULTS
 
 ROLE = "worker"
 DIRECTORY = "howdah-function"
-"""The directory in a task's working directory that has the function."""
+"""The directory with the function, in a task's working directory."""
 _OF_ROLE, _OF_RESOURCES = ("replicas", "ports", "min_replicas", "spares"), ("gpus", "vcores", "memory")
 _PLACE = "the call"
 _PATIENCE_S = 300.0
-"""A job that runs is not given up because its ResourceManager restarts."""
+"""Seconds for which a ResourceManager may not answer before a running job is given up: it may restart."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class FunctionCall:
     whose: str
     """Whose results are kept: the `first` task's, or `all`."""
     join: Callable[[list[Any]], list[Any]] = list
-    """Makes of these results, by rank, what is returned."""
+    """Turns these results, in the order of ranks, into the value that the caller gets."""
 
     @property
     def name(self) -> str:
@@ -92,8 +92,9 @@ def run_job(call: FunctionCall, on: str, profile: str, keys: Mapping[str, Any]) 
 
 
 def _origins(keys: Mapping[str, Any], call: FunctionCall, directory: Path) -> dict[str, str]:
-    """Return which parts of the job the call decides. Copies are meant where the result of each is wanted, or where the
-    function in `directory`, or a module of it, does not train, or asks for the others."""
+    """Return the parts of the job that the call decides. It decides the framework, too, if several copies of the
+    function are intended: the result of each is wanted, or the function in `directory`, or a module of it, does not
+    train, or asks for the other tasks."""
     chosen = "framework" in keys or call.whose == ALL_TASKS
     if not chosen:
         sources = json.loads((directory / ABOUT).read_text("utf-8"))["sources"].values()
@@ -120,7 +121,7 @@ def run_program(path: Path, args: Sequence[str], on: str, profile: str, keys: Ma
 
 
 def python_of(keys: Mapping[str, Any], engine: Engine, settings: Settings) -> str:
-    """Return the Python of the tasks: that of their environment, else this one where the nodes see it."""
+    """Return the Python of the tasks: that of their environment, else the present one if the nodes see it."""
     given = keys.get("environment") or settings["environment"]
     if not given:
         return sys.executable if is_seen(sys.executable, engine, settings) else "python"
@@ -143,7 +144,7 @@ def make_job(directory: Path, place: str, keys: Mapping[str, Any], engine: Engin
 
 
 def _listed(keys: Mapping[str, Any], name: str) -> Sequence[Any]:
-    """Return the items of a key that is a list; none where it is None, as in a job file."""
+    """Return the items of a key that is a list; none if the key is None, as in a job file."""
     value = keys.get(name)
     if isinstance(value, (str, os.PathLike)):
         raise SpecError.at(name, "is a text, must be a list")
@@ -178,8 +179,8 @@ def read_job(keys: Mapping[str, Any], command: Sequence[str]) -> JobSpec:
 
 
 def _run(prepared: PreparedJob) -> tuple[JobView, Outcome]:
-    """Submit the job and show it on standard error, with what its first task prints, to its end. An interrupt cancels
-    it, also one that comes while it is submitted."""
+    """Submit the job and show it, with the output of its first task, on standard error until it ends. An interrupt
+    cancels the job, even during the submission."""
     is_interrupted, job_id = threading.Event(), ""
 
     def check(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Writes a function, with what it closes over, into a directory for a job."""
+"""Writes a function and the variables that it closes over into a directory for a job."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def pack_function(
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Names in the code of functions the files that they are from, and collects the texts of these, so that a traceback
-    in the task shows lines of the program, or of the notebook's cell."""
+    """Writes into the code of each function the name of its source file, and collects the texts of these files. So a
+    traceback in the task shows lines of the program or of the notebook's cell."""
 
     def __init__(self, file: io.BytesIO) -> None:
         self.sources: dict[str, str] = {}
@@ -83,7 +83,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 def _dump(
     content: Any, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[bytes, Mapping[str, str]]:
-    """Return what cloudpickle writes, and the texts of the files that it has functions from."""
+    """Return the bytes that cloudpickle writes, and the texts of the source files of the functions in them."""
     buffer = io.BytesIO()
     pickler = _Pickler(buffer)
     try:
@@ -97,8 +97,8 @@ def _dump(
 
 
 def modules_beside_program() -> dict[str, ModuleType]:
-    """Return the modules that are loaded and that are files of the user's own, beside his program or below the current
-    directory, by name: they are not installed, so that no task could import them."""
+    """Return, by name, the loaded modules that are the user's own files, beside his program or below the current
+    directory: they are not installed, so no task could import them."""
     program = getattr(sys.modules["__main__"], "__file__", None)
     near = [Path.cwd(), *([Path(program).resolve().parent] if program else [])]
     paths = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), sys.prefix, sys.base_prefix)

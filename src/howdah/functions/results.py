@@ -22,7 +22,8 @@ from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
 
 KEPT_S = 7 * 86400.0
-"""How long results are kept that nobody reads. A client reads its own at once, but a laptop may sleep some days."""
+"""Seconds for which results that nobody reads are kept. A client reads its own results at once, but a laptop may sleep
+some days."""
 _PRIVATE = 0o700
 _PLACE = re.compile(r"[0-9a-f]{32}(\.failed)?")
 
@@ -35,7 +36,7 @@ class RemoteTraceback(Exception):
 
 
 def new_place(home: str) -> str:
-    """Return the URI of a directory in howdah's `home` that is not there yet, for the results of a job."""
+    """Return the URI of a new directory in howdah's `home` for the results of a job; it does not exist yet."""
     return uris.join(home, "results", secrets.token_hex(16))
 
 
@@ -63,26 +64,28 @@ class Results:
     """Reads what the tasks of one job have kept, and removes it."""
 
     place: str
-    """The URI of the output; what a failed job leaves is beside it."""
+    """The URI of the output; the remains of a failed job are beside it."""
     tasks: tuple[TaskId, ...]
     """The tasks that keep a result, by rank."""
     conf_dir: str
     """Hadoop's configuration directory."""
 
     def of_tasks(self, takes_part: Callable[[TaskId], bool]) -> Results:
-        """Return the same for the tasks that take part in the job's end: an elastic gang may have shrunk."""
+        """Return a Results of the tasks for which `takes_part` is true: an elastic gang may have shrunk before the
+        job's end."""
         return replace(self, tasks=tuple(filter(takes_part, self.tasks)))
 
     def prepare(self) -> None:
-        """Make the directory around them, which only this user may read, and remove what nobody has read there."""
+        """Make the parent directory of the results, which only this user may read, and remove old results there that
+        nobody has read."""
         files = filesystem(self.place, self.conf_dir)
         files.mkdirs(uris.parent(self.place), _PRIVATE)
         with contextlib.suppress(HowdahError):
             _remove_old(files, uris.parent(self.place), time.time() - KEPT_S)
 
     def read(self, count: int, join: Callable[[list[Any]], list[Any]] = list) -> list[Any]:
-        """Return what `join` makes of that which the function has returned in each of the first `count` tasks, and then
-        remove the files: where anything is raised, they stay.
+        """Call `join` with what the function returned in each of the first `count` tasks, and return its result. Then
+        remove the files; if an error is raised, they stay.
 
         Raises:
             JobFailed: a task has kept nothing.
@@ -129,7 +132,8 @@ class Results:
         return failure
 
     def _raised(self) -> tuple[dict[str, Any], str]:
-        """Return what tasks have raised, by their names, and for people what else is there; "" if nothing is."""
+        """Return the exceptions of tasks by their names, and a text for people about what else is there; "" if there is
+        nothing else."""
         found, place = {}, f"{self.place}.failed"
         try:
             there = _kept_files(filesystem(place, self.conf_dir), place)
@@ -188,8 +192,8 @@ def _load(content: bytes) -> Any:
 
 
 def _remove_old(files: FileSystem, directory: str, before: float) -> None:
-    """Remove the places of results in `directory` that nothing was written to since `before`: their clients were
-    killed, or could not read them. The parts of a running job have other names."""
+    """Remove the results in `directory` to which nothing was written since `before`: their clients were killed, or
+    could not read them. The parts of a running job have other names."""
 
     def is_old(entry: Entry) -> bool:
         return entry.modified_ms < before * 1000.0

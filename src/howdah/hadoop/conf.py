@@ -30,7 +30,7 @@ MAX_BYTES = 16 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Property:
-    """Holds one <property>."""
+    """One <property> of a configuration file."""
 
     name: str
     value: str
@@ -47,7 +47,7 @@ def directory(named: str = "") -> str:
 
 
 def named_by(conf_dir: str) -> str:
-    """Return what names the directory: HADOOP_CONF_DIR where that is its value, else the setting."""
+    """Return the name of what points to the directory: HADOOP_CONF_DIR if that is its value, else the setting."""
     variable = os.environ.get("HADOOP_CONF_DIR")
     return "HADOOP_CONF_DIR" if variable and Path(variable).absolute() == Path(conf_dir) else "hadoop_conf_dir"
 
@@ -67,14 +67,14 @@ def load(conf_dir: str) -> dict[str, str]:
 
 
 def default_filesystem(conf: Mapping[str, str]) -> str:
-    """Return the URI of the file system that paths without a scheme are on."""
+    """Return the URI of the file system of paths without a scheme."""
     found = conf.get("fs.defaultFS") or conf.get("fs.default.name") or "file:"
     return "file:///" if found.startswith("file:") else found.rstrip("/")
 
 
 def complete(root: str, conf: Mapping[str, str]) -> str:
     """Complete `hdfs://` and `viewfs://` with the authority of the default file system (a host, a name service, a mount
-    table), as Hadoop's own FileSystem.get does; return the roots of other file systems as they are.
+    table), as Hadoop's own FileSystem.get does; return the roots of other file systems unchanged.
 
     Raises:
         EngineUnavailable: the default file system is of another kind, so that no server is named.
@@ -91,14 +91,14 @@ def complete(root: str, conf: Mapping[str, str]) -> str:
 
 
 def home(conf: Mapping[str, str], root: str, user: str = "") -> str:
-    """Return where relative paths of `user` start on `root`, a file system of the cluster; the default is the user that
-    the cluster takes this process for."""
+    """Return the directory at which relative paths of `user` start on `root`, a file system of the cluster. The default
+    user is the one under which the cluster knows this process."""
     user = user or identity.user(identity.is_secure(conf))
     return uris.join(root, conf.get("dfs.user.home.dir.prefix") or "/user", user)
 
 
 def merge(paths: Iterable[Path]) -> tuple[dict[str, str], dict[str, str]]:
-    """Merge the files that exist; return the properties as they are written, and the file that each is from.
+    """Merge the files that exist; return the properties as they are written, and the file from which each comes.
 
     Raises:
         SpecError: a file cannot be read or is no configuration; the message names the line.
@@ -136,7 +136,7 @@ def environment_variable(name: str, environment: Mapping[str, str]) -> str | Non
 
 
 def look_up(name: str, properties: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
-    """Return what `${name}` stands for: a variable, one of Java's system properties or another property."""
+    """Return the value of `${name}`: that of a variable, of one of Java's system properties or of another property."""
     if name.startswith("env."):
         return environment_variable(name, environment)
     if name == "user.name":
@@ -155,7 +155,7 @@ def to_xml(properties: Mapping[str, object]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Escape as `xml.sax.saxutils` does, whose import brings an HTTP client to every process."""
+    """Escape as `xml.sax.saxutils` does; importing that module would load an HTTP client into every process."""
     return text.replace("&", "&amp;").replace(">", "&gt;").replace("<", "&lt;")
 
 

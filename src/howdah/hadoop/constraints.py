@@ -14,8 +14,8 @@ from howdah.spec.values import dataclass
 
 SELF = "self"
 NAMESPACES = (SELF, "not-self", "all")
-"""Whose containers have the tag: this job's, those of all other jobs, or those of all jobs. It is written `all/hbase`;
-`self` is left out."""
+"""The jobs whose containers are counted: this job, all other jobs, or all jobs. A tag is written as `all/hbase`; `self`
+is left out."""
 SCOPES = ("node", "rack")
 UNLIMITED = 2**31 - 1
 MAX_DEPTH = 20
@@ -29,7 +29,7 @@ class Single:
     """Demands a number of containers on a node or rack before another container is placed there."""
 
     scope: str
-    """Where the containers are counted: node or rack."""
+    """The unit in which the containers are counted: node or rack."""
     tags: tuple[tuple[str, str], ...]
     """Each tag that is counted, as a namespace and a name."""
     min_cardinality: int

@@ -1,7 +1,7 @@
-"""Reads blocks from DataNodes (DataTransferProtocol 28, OP_READ_BLOCK) and checks them; asks how long a block is that
-is being written (ClientDatanodeProtocol).
+"""Reads blocks from DataNodes (DataTransferProtocol 28, OP_READ_BLOCK) and checks them; asks for the length of a block
+that is being written (ClientDatanodeProtocol).
 
-A block comes in packets of 64 KiB, each with a checksum for every 512 bytes. Bytes are handed on after they were
+A block comes in packets of 64 KiB, each with a checksum for every 512 bytes. Bytes are passed on after they were
 checked, in one of two buffers, which are filled in turn. A connection can read one block after another.
 """
 
@@ -43,11 +43,12 @@ Sum = Callable[[int, bytes | memoryview], int]
 
 
 class BadBlock(OSError):
-    """A DataNode refuses to read a block, sends other bytes than were stored, or sends something that is no answer."""
+    """A DataNode refuses to read a block, sends other bytes than were stored, or sends something that is not an
+    answer."""
 
 
 def token_of(block: namenode_pb2.LocatedBlock) -> Token | None:
-    """Return the token that the NameNode has given for reading this block; None where DataNodes require none."""
+    """Return the token that the NameNode has given for reading this block; None if DataNodes require none."""
     token = ipc.Token.FromString(block.token) if block.token else ipc.Token()
     return Token(token.identifier, token.password, token.kind, token.service) if token.identifier else None
 
@@ -57,7 +58,7 @@ async def visible_length(
 ) -> int | None:
     """Return how many bytes of a block the writer has flushed, which readers may see; 0 if no DataNode has begun the
     block, None if no DataNode answers. `addresses` are the hosts and RPC ports of the DataNodes that write it; the
-    first answer counts."""
+    first answer is used."""
     length, login = None, token_of(block) or user
     for host, port in addresses:
         connection = rpc.RpcConnection(rpc.Address(host, port, "DataNode"), PROTOCOL, login, limit_s)
@@ -75,7 +76,7 @@ async def visible_length(
 
 
 class DataNodeConnection:
-    """Reads blocks from one DataNode; `token` logs in where DataNodes require that.
+    """Reads blocks from one DataNode; `token` logs in if the DataNodes require that.
 
     Raises:
         BadBlock: the DataNode sends something wrong.
@@ -184,7 +185,7 @@ class DataNodeConnection:
         return 2 + header_size + data_size, header_size  # `data_size` counts itself
 
     def _holds_next(self) -> bool:
-        """Return whether the next packet fits behind the bytes in the buffer."""
+        """Return whether the buffer has room for the next packet after the bytes in it."""
         if self._start + _LENGTHS.size > len(self._view):
             return False
         self._fill(_LENGTHS.size)
@@ -203,7 +204,7 @@ class DataNodeConnection:
             self._end += count
 
     def _swap_buffers(self) -> None:
-        """Go on in the other buffer, with the bytes that were not read yet."""
+        """Continue in the other buffer, with the bytes that were not read yet."""
         rest = self._end - self._start
         self._other[:rest] = self._view[self._start : self._end]
         self._view, self._other = self._other, self._view
@@ -211,8 +212,8 @@ class DataNodeConnection:
 
 
 def _cut_views(views: list[memoryview], skipped: int, left: int) -> tuple[list[memoryview], int]:
-    """Cut the views to the bytes from `skipped` to `left`; return them, and how many of the `left` bytes are still to
-    come."""
+    """Cut the views to the bytes from `skipped` to `left`; return them, and the number of the `left` bytes that are
+    still to come."""
     kept = []
     for view in views:
         view, left = view[skipped:left], left - min(left, len(view))
@@ -252,7 +253,7 @@ def _check(checksum: pb.Checksum, sums: Mapping[int, Sum]) -> Callable[[memoryvi
 
 
 class _Sparse:
-    """A row of zeros, but for a checksum at the end of each chunk, its lowest byte first."""
+    """A row of zeros, except for a checksum at the end of each chunk, its lowest byte first."""
 
     def __init__(self, chunk: int) -> None:
         self._chunk, self._bytes = chunk, memoryview(b"")

@@ -1,7 +1,7 @@
 """Calls one protocol of several Hadoop servers, of which one is active: ResourceManagers or NameNodes.
 
-A server that is down or on standby is skipped. Each is asked once before any is asked again, first of all the one
-that answered last. A call may so arrive twice, which every call that howdah makes allows.
+A server that is down or on standby is skipped. Each server is asked once before any is asked again, beginning with the
+one that answered last. So a call may arrive twice, which every call that howdah makes allows.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FailoverClient:
         return self._addresses[self._current]
 
     async def log_in(self, login: Login) -> None:
-        """Log in with `login`, a renewed token, from now on."""
+        """Use `login`, which has a renewed token, from now on."""
         old, self._connections = self._connections, self._connect(login)
         for connection in old:
             await connection.close()

@@ -39,7 +39,8 @@ _KRB5 = _Oid(9, bytes.fromhex("2a864886f712010202"))
 
 
 def ticket_holder() -> str:
-    """Return the principal of the ticket that a login would use; "" without a ticket, or without Kerberos here."""
+    """Return the principal of the ticket that a login would use; "" without a ticket, or if Kerberos is missing
+    here."""
     try:
         library = c.CDLL(_LIBRARY)
     except OSError:
@@ -58,7 +59,7 @@ def ticket_holder() -> str:
 
 
 class KerberosClient:
-    """Does one login to `service@host`. `finished` becomes true when the server has proved who it is; `layered` then
+    """Does one login to `service@host`. `finished` becomes true when the server has proved its identity; `layered` then
     says whether all later messages must be wrapped."""
 
     def __init__(self, service: str, host: str) -> None:
@@ -93,7 +94,7 @@ class KerberosClient:
         return self._copy_and_release(answer)
 
     def _choose_layer(self, challenge: bytes) -> bytes:
-        """Choose among the layers that the server offers, in a message that only the real server can make (RFC 4752
+        """Choose one of the layers that the server offers, in a message that only the real server can make (RFC 4752
         3.1)."""
         offer = self.unwrap(challenge)[:1] or b"\0"
         layer = next((layer for layer in (_PRIVACY, 2, _NO_LAYER) if offer[0] & layer), 0)
@@ -109,7 +110,7 @@ class KerberosClient:
         return self._layer != _NO_LAYER
 
     def wrap(self, data: bytes) -> bytes:
-        """Sign a message, and encrypt it if the layer wants that."""
+        """Sign a message, and encrypt it if the layer demands that."""
         wrapped, sealed = _Buffer(), c.c_int(self._layer == _PRIVACY)
         given = c.byref(_Buffer.from_bytes(data))
         self._call("gss_wrap", self._context, sealed, c.c_uint32(0), given, None, c.byref(wrapped))

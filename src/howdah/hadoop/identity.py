@@ -1,4 +1,4 @@
-"""Finds out which user a cluster takes this process for."""
+"""Finds out under which user name a cluster knows this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol of an HDFS's NameNodes that clients speak, with whichever of them is active."""
+"""The clients' protocol of an HDFS's NameNodes, with whichever of them is active."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NameNodes(FailoverClient):
 
 
 def addresses(authority: str, conf: Mapping[str, str]) -> list[Address]:
-    """Return where the NameNodes listen; with high availability there are several."""
+    """Return the addresses of the NameNodes; with high availability there are several."""
     names = [name.strip() for name in conf.get(f"dfs.ha.namenodes.{authority}", "").split(",") if name.strip()]
     keys = [f"dfs.namenode.rpc-address.{authority}.{name}" for name in names]
     found = [Address.parse(conf[key], PORT, "NameNode", key) for key in keys if conf.get(key)]
@@ -40,8 +40,8 @@ def addresses(authority: str, conf: Mapping[str, str]) -> list[Address]:
 
 
 def login(authority: str, conf: Mapping[str, str]) -> Login:
-    """Return how a user logs in to the NameNodes of `authority`: by name; where they demand Kerberos, with the token
-    that the container was given, else with a ticket.
+    """Return the user's login for the NameNodes of `authority`: by name or, if they demand Kerberos, with the
+    container's token, else with a ticket.
 
     Raises:
         SpecError: the servers' principal is not known.

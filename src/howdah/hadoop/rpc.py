@@ -1,7 +1,8 @@
-"""Speaks Hadoop IPC version 9 over asyncio: one connection carries many calls at once, told apart by their call id.
+"""Speaks Hadoop IPC version 9 over asyncio: one connection carries many calls at once, which are distinguished by their
+call id.
 
 A connection opens itself at the first call, and again after it was lost. After a login with a token or with Kerberos,
-nothing is read from a server that has not proved who it is.
+nothing is read from a server that has not proved its identity.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MAX_RESPONSE_BYTES = 128 << 20  # ipc.maximum.response.length
 
 @dataclass(frozen=True)
 class Address:
-    """Holds where a Hadoop server listens, and for messages what it is and which setting has this address."""
+    """The address of a Hadoop server. For messages it also names the server and the setting that has this address."""
 
     host: str
     port: int
@@ -57,7 +58,7 @@ class Address:
 
 @dataclass(frozen=True)
 class SimpleLogin:
-    """SIMPLE authentication: the server believes the name."""
+    """SIMPLE authentication: the server trusts the name."""
 
     name: str
     """The user's name."""
@@ -159,7 +160,7 @@ class RpcConnection:
     """Calls the methods of one protocol on one server.
 
     `call` raises EngineUnavailable if the server cannot be reached or does not answer in time, RpcError if it answers
-    with an exception, and EngineRejected if it could not prove who it is.
+    with an exception, and EngineRejected if it could not prove its identity.
     """
 
     def __init__(self, address: Address, protocol: str, login: Login, connect_timeout: float = CONNECT_TIMEOUT_S):

@@ -38,7 +38,7 @@ def response_digest(
 
 
 class DigestClient:
-    """Does one login with a token. `finished` becomes true only when the server has proved that it knows the password;
+    """Does one login with a token. `finished` becomes true only when the server has proved that it knows the password.
     `layered` then says whether all later messages must be wrapped, which is never so with `plain`."""
 
     def __init__(self, identifier: bytes, password: bytes, uri: str, plain: bool = False) -> None:
@@ -83,7 +83,7 @@ class DigestClient:
         return self._ours is not None
 
     def wrap(self, data: bytes) -> bytes:
-        """Sign a message, and encrypt it if the layer wants that."""
+        """Sign a message, and encrypt it if the layer demands that."""
         assert self._ours is not None
         return self._ours.wrap(data)
 
@@ -146,7 +146,7 @@ class Layer:
 
 
 class _Rc4:
-    """Encrypts and decrypts one stream over all messages. RC4 is weak, but Java's DIGEST-MD5 has nothing else but
+    """Encrypts and decrypts one stream over all messages. RC4 is weak, but the only alternative in Java's DIGEST-MD5 is
     DES."""
 
     def __init__(self, key: bytes) -> None:

@@ -79,7 +79,7 @@ def _options(asked: argparse.Namespace) -> HistoryOptions:
 
 
 def _host_names() -> tuple[str, ...]:
-    """Return the names by which the job's other tasks and its page know the host of this task."""
+    """Return the names under which the job's other tasks and its page know the host of this task."""
     world = json.loads(os.environ["HOWDAH_WORLD"])
     return tuple({member["host"] for members in world["roles"].values() for member in members})
 

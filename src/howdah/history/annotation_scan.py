@@ -1,4 +1,4 @@
-"""Reads the annotations of a home's jobs into the index, those alone that have changed."""
+"""Reads the annotations of a home's jobs into the index, but only those that have changed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from howdah.spec import uris
 from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem
 
 SETTLED_MS = 2000
-"""Milliseconds after which a file that changes has another time, too."""
+"""Milliseconds after which a change of a file also changes its time."""
 LIST_S = 10.0
 """Seconds after which a directory without times, on an object store, is listed again."""
 MAX_AT_ONCE = 500
-"""Files that one scan of a home reads; the others have their turn in the next."""
+"""The most files that one scan of a home reads; the next scan reads the others."""
 
 
 class AnnotationScan:
-    """Keeps which directories of annotations have been listed."""
+    """Remembers which directories of annotations have been listed."""
 
     def __init__(self, index: Index) -> None:
         self._index = index

@@ -1,4 +1,4 @@
-"""What jobs cost: an SQL expression over the index's rows, made of the prices that the server has now.
+"""The cost of jobs: an SQL expression over the index's rows, made from the present prices of the server.
 
 The rule: the index has hours, and no cost, so that other prices need no other index.
 """

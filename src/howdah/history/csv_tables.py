@@ -1,4 +1,4 @@
-"""Writes the list of jobs, and what they used, as CSV.
+"""Writes the list of jobs, and their use of resources, as CSV.
 
 The rule: no cell is a formula. A text that a spreadsheet would take for one (OWASP: CSV injection) gets an apostrophe
 before it; a number stays.
@@ -26,14 +26,14 @@ JOB_COLUMNS = (
 )
 """Columns of a list of jobs that are no metrics or hyperparameters, as in the answer in JSON."""
 COST = "cost"
-"""The column of the cost, which there is where there are prices."""
+"""The column of the cost, which exists if there are prices."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _TIMES = ("started", "finished")
 
 
 def jobs_table(rows: Iterable[Mapping[str, Any]], columns: str, currency: str = "") -> str:
-    """Return rows of the list of jobs as CSV: the columns that are named, all but metrics and hyperparameters by
-    default. Times are in UTC. With a `currency` jobs have a cost in it.
+    """Return rows of the list of jobs as CSV with the named columns, by default all except metrics and hyperparameters.
+    Times are in UTC. With a `currency` jobs have a cost in it.
 
     Raises:
         InvalidRequest: a column is not known.
@@ -56,7 +56,7 @@ def usage_table(answer: Mapping[str, Any]) -> str:
 
 
 def _reader(name: str) -> Callable[[Mapping[str, Any]], Any]:
-    """Return the function that reads a column of a row."""
+    """Return the function that returns the value of a column in a row."""
     column = run_columns.parse(name)
     if column is not None:
         return lambda row: column.of(dict(row))

@@ -1,7 +1,8 @@
 """Scans the directories of jobs and updates the index: new jobs, logs that have grown, jobs that are gone.
 
-The rule: each byte of a log is read once. The log of an ended job is not checked again; any other log is checked for
-growth, and read on from where the last scan stopped. A job that cannot be read is listed as far as it is known.
+The rule: each byte of a log is read once. The log of an ended job is not checked again. Any other log is checked for
+growth, and read on from the place where the last scan stopped. A job that cannot be read is listed with the facts that
+are known.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from howdah.storage.filesystem import CHUNK, Entry, FileSystem
 from howdah.storage.segmented_log import SegmentedLog, find_log
 
 AT_A_TIME = 32 << 20
-"""Bytes of one log that are read before other logs have their turn."""
+"""Bytes of one log that are read before other logs are read."""
 LIST_S = 60.0
 """Seconds after which the directories of a home are listed again even if none has come or gone: listing 100,000 jobs
 takes seconds."""
@@ -41,7 +42,7 @@ class ScanResult:
     """The result of a scan of all roots."""
 
     read: int = 0
-    """Number of jobs of which something new was read."""
+    """The number of jobs with something new that was read."""
     gone: int = 0
     """Number of jobs that were removed from the index."""
     closed: int = 0
@@ -87,7 +88,8 @@ class Scanner:
         return filesystem(uri, self._conf_dir_of(uri))
 
     def _homes(self, root: str) -> list[str]:
-        """Return the homes that `root` stands for: `hdfs://ns/user/*/.howdah` is that of each user who has one."""
+        """Return the homes for which `root` stands: `hdfs://ns/user/*/.howdah` stands for the home of each user who has
+        one."""
         before, star, after = root.partition("*")
         if not star:
             return [root]
@@ -150,7 +152,7 @@ class JobNotReadable(Exception):
 
 
 def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
-    """Return the job with what its log says now; None when nothing is new, or the log can't be read now.
+    """Return the job with the present content of its log; None if there is nothing new, or the log can't be read now.
 
     Raises:
         JobNotReadable: this user may not read the job.
@@ -197,8 +199,8 @@ def _read_whole(files: FileSystem, uri: str, job: IndexedJob) -> bool:
 
 
 def _read_on(log: SegmentedLog, job: IndexedJob) -> bool:
-    """Read on where the last scan stopped, from the beginning if the log was replaced; return whether the log was read
-    to its end."""
+    """Read on from the place where the last scan stopped, or from the beginning if the log was replaced; return whether
+    the log was read to its end."""
     reader = LineReader(job.offset, job.skipping)
     with log.open() as file:
         if reader.offset:

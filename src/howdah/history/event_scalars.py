@@ -1,8 +1,8 @@
-"""Reads the scalars of ended jobs' event files, so that the list of jobs has them as columns, as it has metrics.
+"""Reads the scalars of ended jobs' event files, so that the list of jobs has them as columns, like metrics.
 
-The rule: nothing waits for it. Jobs are read one after the other, those that ended last first, with pauses that are ten
-times as long as the reading, and each within limits of bytes, files and names; what exceeds one is left out for good.
-What can't be read now, because something does not answer, is tried again.
+The rule: nothing waits for it. Jobs are read one after the other, the last ended first, with pauses that are ten times
+as long as the reading. Each job is read within limits of bytes, files and names; whatever exceeds a limit is left out
+for good. Files that can't be read now, because a server does not answer, are tried again.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from howdah.storage.files_of_owner import NOBODY, files_of
 from howdah.storage.filesystem import ConnectionBroken
 
 MAX_LOG, MAX_EVENT_FILES, MAX_FILES = 16 << 20, 64 << 20, 2000
-"""The most bytes of a job's log and of its event files, and the most files that are looked at."""
+"""The most bytes of a job's log and of its event files, and the most files that are examined."""
 MAX_RUNS = 8
 ANSWER_S, PAUSE_FACTOR, MIN_PAUSE_S, IDLE_PAUSE_S, SERVICE_IDLE_S = 30.0, 10.0, 0.05, 5.0, 60.0
-"""Seconds within which a job's event files must be read; the pauses after a job, and while there is none; and after
-which the process that reads them ends."""
+"""Seconds within which a job's event files must be read; seconds of the pauses after a job, and while there is none;
+and seconds after which the process that reads them ends."""
 MAX_TRIES, RETRY_S = 12, 60.0
-"""Tries after which a job is left out that can't be read in time, or by what does not answer; and the seconds after the
-first of them, which double with each: together a day and a half."""
+"""The number of tries after which a job is left out because it can't be read in time, or because a server does not
+answer; and the seconds after the first try, which double with each: together a day and a half."""
 OUTAGES = (502, 503, 504)
-"""The statuses by which the service says that it, or the file system, has not answered."""
+"""The statuses by which the service reports that it, or the file system, has not answered."""
 ASK_AGAIN_S = 0.5
 """Seconds between two requests while files are still being read."""
 _NAME_PART = "tfevents"
@@ -176,8 +176,8 @@ class EventScalars:
         return dict(itertools.islice(_summaries(answer.get("series", []), alone=len(runs) == 1), MAX_NAMES))
 
     def _places(self, job: UnreadJob) -> tuple[list[tuple[str, str]], str]:
-        """Return where the job has event files, none if they are too large or among too many files, and the user whose
-        files alone are read.
+        """Return the places of the job's event files, none if they are too large or among too many files, and the only
+        user whose files are read.
 
         Raises:
             EngineUnavailable, ConnectionBroken: a file system does not answer. HowdahError: the log can't be read.
@@ -204,8 +204,8 @@ class EventScalars:
 
 
 def _summaries(series: Sequence[Mapping[str, Any]], alone: bool) -> Iterator[tuple[str, list[float]]]:
-    """Yield name and `[last, min, max]` of each line; the name has that of its run in front, unless there is one run
-    alone."""
+    """Yield name and `[last, min, max]` of each line. The name begins with that of its run, unless there is only one
+    run."""
     for line in series:
         name = line["tag"] if alone or line["run"] == "." else f"{line['run']}/{line['tag']}"
         stretches = [point[2:5] for point in line["points"] if None not in point[2:5]]

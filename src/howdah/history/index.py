@@ -1,7 +1,8 @@
 """The index of all jobs: a SQLite file with a row for each job, and a row for each attempt that ran.
 
-The rule: the index holds only what the logs say. A damaged index, or one of another version, is made anew; an index
-that cannot be written (on a full disk) is still read. One process writes, by a lock on a file beside the index.
+The rule: the index holds only facts from the logs. A damaged index, or one of another version, is made anew; an index
+that cannot be written (on a full disk) is still read. A lock on a file beside the index ensures that only one process
+writes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from howdah.history.job_summary import JobSummary
 from howdah.spec.values import dataclass
 
 VERSION = 7
-"""Of the tables, whose names stay: `folder_ms` is `FoundJob.directory_ms`."""
+"""The version of the tables, whose names stay: `folder_ms` is `FoundJob.directory_ms`."""
 BUSY_S = 10.0
 _TABLES = """
 CREATE TABLE job (
@@ -122,7 +123,7 @@ class IndexedJob(FoundJob):
     """A job as the index knows it."""
 
     offset: int = 0
-    """How far the log was read."""
+    """The number of bytes of the log that were read."""
     skipping: bool = False
     """The reader skips a line that is too long (`LineReader.skipping`)."""
     size: int = -1
@@ -186,7 +187,7 @@ class Index:
             self._opened.pop().close()
 
     def renew(self) -> None:
-        """Delete the damaged index and make a new one. No thread reads meanwhile: closing a connection that a thread
+        """Delete the damaged index and make a new one. No thread may read meanwhile: closing a connection that a thread
         uses ends the process, and a connection that was opened too early would read the deleted file for ever."""
         with self._readers_changed:
             self._renewing = True
@@ -323,7 +324,7 @@ class Index:
         return len(numbers)
 
     def changed_jobs(self, root: str) -> Iterator[list[IndexedJob]]:
-        """Yield, some at a time, those of the stored jobs whose log may have grown, the newest first."""
+        """Yield the stored jobs whose log may have grown, some at a time, the newest first."""
         last = chr(0x10FFFF)
         while rows := self.connection.execute(_CHANGED_JOBS, {"root": root, "last": last}).fetchall():
             last = rows[-1][0]
@@ -344,7 +345,7 @@ class Index:
         return [(root, job) for (root,) in roots for job in self.open_jobs(root)]
 
     def update_columns(self, root: str, job_id: str, columns: Mapping[str, object]) -> None:
-        """Store columns of a job that its log does not have; nothing is written when they are stored already."""
+        """Store columns of a job that its log does not have; nothing is written if they are stored already."""
         values, where = tuple(columns.values()), "WHERE id = ? AND root = ?"
         select = f"SELECT {', '.join(columns)} FROM job {where}"  # noqa: S608 - our own words
         found = self.connection.execute(select, (job_id, root)).fetchone()
@@ -354,8 +355,8 @@ class Index:
                 connection.execute(f"UPDATE job SET {assignments} {where}", (*values, job_id, root))  # noqa: S608
 
     def ended_before(self, moment: float, limit: int, but: Collection[str] = ()) -> list[tuple[str, str, str]]:
-        """Return (id, directory, root) of the jobs that ended before that moment, the oldest first; leave out the roots
-        in `but`, and jobs of which nobody knows when they ended."""
+        """Return (id, directory, root) of the jobs that ended before that moment, the oldest first. Leave out the roots
+        in `but`, and jobs with an unknown end."""
         others = f"AND root NOT IN ({', '.join('?' * len(but))})"
         rows = self.connection.execute(
             "SELECT id, directory, root FROM job WHERE over AND finished > 0 AND finished < ? "  # noqa: S608 - our own words
@@ -415,7 +416,7 @@ def _row(root: str, job: IndexedJob) -> dict[str, object]:
 
 
 def _put_details(connection: sqlite3.Connection, jobs: Sequence[tuple[int, IndexedJob]]) -> None:
-    """Write the rows of the jobs' other tables, given each job with the number of its row."""
+    """Write the rows of the jobs' other tables; each job is given with the number of its row."""
     anew = [(number,) for number, job in jobs if job.read_from_start]
     rows: dict[str, list[tuple[object, ...]]] = {table: [] for table in _DETAILS}
     for number, job in jobs:
@@ -437,8 +438,8 @@ def _put_details(connection: sqlite3.Connection, jobs: Sequence[tuple[int, Index
 
 
 def _sorted_by(text: str) -> float | str:
-    """Return the number that a text is, so that 1e-3 comes before 0.1; else the text, which SQLite sorts behind all
-    numbers."""
+    """Return the number that a text represents, so that 1e-3 comes before 0.1; otherwise return the text, which SQLite
+    sorts after all numbers."""
     try:
         number = float(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""The index's copy of the annotations: which files were read, and what they change in the rows of jobs.
+"""The index's copy of the annotations: the files that were read, and their effect on the rows of jobs.
 
-The rule: an annotation may be read before or after its job's log. Its table keeps it, and each row gets it whenever one
-of the two is written.
+The rule: an annotation may be read before or after its job's log. Its table keeps the annotation, and a job's row is
+updated whenever its log or its annotation is written to the index.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ CREATE TABLE annotation (
 ) WITHOUT ROWID;
 """
 _ANEW = -1
-"""A `folder_ms` that no directory has: the job's log is read from its beginning."""
+"""A value of `folder_ms` that no directory has: it makes the scanner read the job's log from its beginning."""
 
 
 @dataclass(frozen=True)
 class ReadAnnotation:
-    """An annotation as its file had it."""
+    """An annotation with the facts about its file."""
 
     job: str
     """The job's id."""
@@ -33,7 +33,7 @@ class ReadAnnotation:
     size: int
     """The size of the annotation's file in bytes."""
     annotation: Annotation
-    """What the annotation's file says about the job."""
+    """The content of the annotation's file."""
 
 
 def known_files(connection: sqlite3.Connection, root: str) -> dict[str, tuple[int, int]]:
@@ -67,7 +67,7 @@ def _read_anew_without_tags(connection: sqlite3.Connection, root: str, id_: str,
 
 
 def apply(connection: sqlite3.Connection, root: str, ids: Sequence[str]) -> None:
-    """Give the rows of these jobs what their annotations say."""
+    """Update the rows of these jobs by their annotations."""
     for begin in range(0, len(ids), 500):
         part = ids[begin : begin + 500]
         found = connection.execute(
@@ -84,7 +84,7 @@ def apply(connection: sqlite3.Connection, root: str, ids: Sequence[str]) -> None
 
 
 def noted(note: str, tags: Iterable[str]) -> str:
-    """Return the text of a note and of the tags that a job has now, in which words are searched."""
+    """Return the text of a note and of a job's present tags, in which words are searched."""
     return " ".join((note, *tags)).casefold()
 
 

@@ -29,7 +29,7 @@ class JobLogCache:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def get(self, row: Mapping[str, Any], directory: str) -> RecordedLog:
-        """Return the log, as it is now, of the job that has this row in the index.
+        """Return the present log of the job with this row of the index.
 
         Raises:
             StagingError, EngineUnavailable: the log can't be read.

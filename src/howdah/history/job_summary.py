@@ -59,7 +59,7 @@ class AttemptSpan:
     model: str = ""
     """Model of the GPUs, by their first one."""
     epoch: int = 0
-    """The epoch in which the task joined, or its program started, last; 0 before that."""
+    """The epoch in which the task last joined, or its program last started; 0 before that."""
     since: float = 0.0
     """When the attempt got its container."""
     until: float = 0.0
@@ -89,7 +89,7 @@ class JobSummary:
     params: dict[str, str] = field(default_factory=dict)
     """Hyperparameters by name."""
     event_files: bool = False
-    """The job may have event files: it has outputs, checkpoints, or names their directory."""
+    """Whether the job may have event files: it has outputs or checkpoints, or names their directory."""
     metrics: dict[str, list[float]] = field(default_factory=dict)
     """The last, the least and the greatest value of each metric that the programs reported."""
     state: str = State.PENDING.value
@@ -113,7 +113,7 @@ class JobSummary:
     gpu_hours: float = 0.0
     """GPU hours that ended attempts held."""
     hours_by_model: dict[str, float] = field(default_factory=dict)
-    """The GPU hours by the model of the GPUs, "" where it is not known."""
+    """The GPU hours by the model of the GPUs, "" if it is not known."""
     cpu_hours: float = 0.0
     """Hours of virtual cores that ended attempts held."""
     memory_gib_hours: float = 0.0
@@ -121,7 +121,7 @@ class JobSummary:
     wasted: dict[str, float] = field(default_factory=dict)
     """The GPU hours of ended attempts whose work was lost, by the cause of the loss."""
     stopped_hours: float = 0.0
-    """The GPU hours of attempts that were stopped in order, which are wasted if the job fails."""
+    """The GPU hours of attempts that were stopped on purpose; they are wasted if the job fails."""
     epoch: int = 0
     """The latest epoch."""
     cause: str = ""
@@ -137,7 +137,7 @@ class JobSummary:
     malformed_lines: int = 0
     """The number of malformed lines of the log."""
     changed: dict[tuple[str, int], AttemptSpan] = field(default_factory=dict)
-    """The attempts that the index does not have as they are now, by task and number; not stored."""
+    """The attempts whose present state is not in the index, by task and number; not stored."""
 
     @classmethod
     def load(cls, text: str) -> JobSummary:
@@ -201,7 +201,7 @@ class JobSummary:
                 self.reported_progress[task] = min(1.0, max(0.0, _number(found[3])))
 
     def _on_gpus_used(self, record: Mapping[str, Any]) -> None:
-        """Note which GPUs a task has. Every sample of usage names them; the first is enough."""
+        """Note the GPUs of a task. Every sample of usage names them; the first one suffices."""
         attempt = self.live.get(_task(record))
         if attempt is not None and not (attempt.gpus and attempt.model):
             attempt.model = attempt.model or _text(next((gpu.get("name") for gpu in record["gpus"]), ""), WORD)
@@ -377,7 +377,7 @@ def _parse_int(value: Any) -> int:
 
 
 def _of_roles(roles: Mapping[str, Mapping[str, Any]], resource: str, default: int) -> dict[str, int]:
-    """Return how much of a resource a container of each role gets; the log leaves out the default."""
+    """Return the amount of a resource for a container of each role; the log leaves out the default."""
     return {name: _parse_int((role.get("resources") or {}).get(resource, default)) for name, role in roles.items()}
 
 

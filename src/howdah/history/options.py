@@ -1,4 +1,5 @@
-"""The options of a history server, and what it stores: a directory for its index, and the key of its tokens."""
+"""The options of a history server, and the things that it stores: a directory for its index, and the key of its
+tokens."""
 
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ class ShownCluster:
     engine: Engine
     """The engine, with the settings that lead to the cluster."""
     root: str
-    """The URI of its home, or with `*` in it of all users' homes."""
+    """The URI of its home; with a `*` in it, that of all users' homes."""
     conf_dir: str = ""
     """Directory of the Hadoop configuration that leads there."""
     name: str = ""
-    """The name that the page shows: that of the profile; "" if there is none."""
+    """The name on the page: that of the profile; "" if there is none."""
 
     def has(self, uri: str) -> bool:
         """Return whether a URI is below the root."""
@@ -62,9 +63,9 @@ class HistoryOptions:
     idle_s: float = 0.0
     """Seconds without a request after which the server ends; 0: never."""
     pause_s: float = 0.0
-    """Seconds between two scans of the jobs' directories; 0: it depends on how long a scan takes."""
+    """Seconds between two scans of the jobs' directories; 0: the duration of a scan determines it."""
     prices: Prices | None = None
-    """What an hour of each resource costs; None: nothing is said about costs."""
+    """The price of an hour of each resource; None: no costs are shown."""
     link_command: str = "howdah history"
     """The command that prints a link to the server."""
 
@@ -126,7 +127,7 @@ def index_directory(options: HistoryOptions) -> Path:
 
 
 def root_of(engine: Engine, user: str) -> str:
-    """Return the URI of an engine's jobs: of all users, where each user has a home."""
+    """Return the URI of an engine's jobs: those of all users, if each user has a home."""
     home = engine.home
     above = uris.parent(home)
     if uris.split(home)[0] == "file" or uris.name(above) != user:

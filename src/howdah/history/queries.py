@@ -1,8 +1,8 @@
 """Queries of the index: a page of jobs, the job of a process or a GPU.
 
-The rule: a page begins behind the values of the last row of the page before, not at a row number, so that no job is
-shown twice or left out when jobs come in between. Words are searched in one case-folded text per job, which is scanned
-from end to end (100,000 jobs: 40 ms), so that a part of a word is found in every language.
+The rule: a page begins after the values of the last row of the page before, not at a row number. So no job is shown
+twice or left out when jobs come in between. Words are searched in one case-folded text per job, which is scanned from
+end to end (100,000 jobs: 40 ms), so that a part of a word is found in every language.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SORTS = {
     **{name: name for name in ("tasks", "gpus", "duration", "gpu_hours", "cpu_hours", "memory_gib_hours")},
     **{"duration_s": "duration", "wasted_gpu_hours": "wasted"},
 }
-"""The column of each order; beside these a list is sorted by a metric or a hyperparameter (`run_columns`)."""
+"""The column of each sort order; a list may also be sorted by a metric or a hyperparameter (`run_columns`)."""
 _EXACT = ("user", "queue", "state", "framework", "engine")
 _COLUMNS = (
     "number, id, name, user, queue, engine, framework, state, started, finished, duration AS duration_s, tasks, gpus, "
@@ -38,7 +38,7 @@ _COLUMNS = (
     "root, note, archived"
 )
 ARCHIVED = {"": "(NOT archived OR over IS NOT 1)", "only": "archived", "also": "1"}
-"""The condition of each value of the filter `archived`: what still runs is never left out."""
+"""The condition of each value of the filter `archived`: running jobs are never left out."""
 _DIGITS = {
     **{"started": 3, "finished": 3, "duration_s": 3, "progress": 4},
     **{"gpu_hours": 4, "wasted_gpu_hours": 4, "cpu_hours": 4, "memory_gib_hours": 4},
@@ -142,7 +142,7 @@ def _rows(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
 
 
 def _job(row: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """Return a row of the index as the list of jobs shows it, but with its `root` in place of the cluster's name."""
+    """Return a row of the index in the form of the list of jobs, but with its `root` in place of the cluster's name."""
     job = {name: value for name, value in row.items() if name not in ("number", "over", "sorted_by")}
     if row["over"]:
         job["url"] = ""
@@ -153,8 +153,8 @@ def _job(row: Mapping[str, Any], now: float) -> dict[str, Any]:
 
 
 def newest_directory(connection: sqlite3.Connection, job_id: str) -> str:
-    """Return the directory of the job of this id, "" if there is none. Of jobs of several clusters it is the one that
-    started last."""
+    """Return the directory of the job of this id, "" if there is none. If jobs of several clusters have the id, it is
+    the one that started last."""
     newest = "SELECT directory FROM job WHERE id = ? ORDER BY started DESC, number DESC LIMIT 1"
     found = connection.execute(newest, (job_id,)).fetchone()
     return str(found[0]) if found else ""
@@ -167,7 +167,7 @@ def root_of(connection: sqlite3.Connection, directory: str) -> str:
 
 
 def count_tags(connection: sqlite3.Connection, directory: str) -> int:
-    """Return how many tags the job in `directory` has."""
+    """Return the number of tags of the job in `directory`."""
     counted = "SELECT count(*) FROM tag JOIN job ON tag.job = job.number WHERE job.directory = ?"
     return int(connection.execute(counted, (directory,)).fetchone()[0])
 
@@ -243,7 +243,7 @@ def _cursor(text: str, sort: str) -> tuple[Any, int]:
 
 
 def _is_storable(value: Any) -> bool:
-    """Return whether SQLite takes a value that was in JSON."""
+    """Return whether SQLite can store a value from JSON."""
     if isinstance(value, str):
         return not any("\ud800" <= letter <= "\udfff" for letter in value)
     return isinstance(value, float) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)

@@ -1,7 +1,7 @@
 """Removes jobs that ended long ago from the index, and their directories if the options say so.
 
 The rule: only `<home>/jobs/<id>` of a job that has ended is removed, and only if this user owns it and its home. Any
-other directory stays, and a sentence says so. Where a file system does not answer, the home's jobs stay in the index as
+other directory stays, and a sentence says so. If a file system does not answer, the home's jobs stay in the index as
 well, because no later sweep would find their directories without it.
 """
 

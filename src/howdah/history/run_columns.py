@@ -1,7 +1,7 @@
-"""Columns of the list of jobs that jobs have under names of their own: metrics, hyperparameters; and tags.
+"""Columns of the list of jobs whose names come from the jobs: metrics, hyperparameters; and tags.
 
 A column is named `metric:NAME:last`, `:min` or `:max`, and `param:NAME`. In a name a comma and a percent sign are
-percent-encoded, so that columns can stand in a list.
+percent-encoded, so that columns can be put in a list.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RunColumn:
     name: str
     """The name of the metric or hyperparameter."""
     value: str = ""
-    """Of a metric: last, min or max."""
+    """For a metric: last, min or max."""
 
     @property
     def text(self) -> str:
@@ -47,14 +47,15 @@ class RunColumn:
         return f"coalesce(({found}), ?)", [self.name, float("-inf") if down else _BEHIND_ALL]
 
     def of(self, row: dict[str, Any]) -> Any:
-        """Return the value of a job's row; None if it has none."""
+        """Return the value in a job's row; None if it has none."""
         if self.kind == PARAM:
             return row["params"].get(self.name)
         return row["metrics"].get(self.name, {}).get(self.value)
 
 
 def parse(text: str) -> RunColumn | None:
-    """Return the column of this name; None if it is the name of no such column. A metric alone means its last value."""
+    """Return the column of this name; None if the name is not one of these columns. A metric without a value means its
+    last value."""
     kind, _, name = urllib.parse.unquote(text).partition(":")
     if kind == PARAM and name:
         return RunColumn(PARAM, name)
@@ -71,10 +72,9 @@ def parse_list(text: str) -> list[RunColumn]:
 
 
 def add_values(connection: sqlite3.Connection, rows: Sequence[dict[str, Any]], columns: str) -> dict[str, list[str]]:
-    """Give the rows their `tags`, and those `metrics` and `params` that the list of columns names.
+    """Add to the rows their `tags`, and the `metrics` and `params` that the list of columns names.
 
-    Returns:
-        The names of all metrics and hyperparameters of these jobs, `{"metrics": […], "params": […]}`.
+    Returns: The names of all metrics and hyperparameters of these jobs, `{"metrics": […], "params": […]}`.
     """
     wanted = {(column.kind, column.name) for column in parse_list(columns)}
     by_number = {row["number"]: row for row in rows}

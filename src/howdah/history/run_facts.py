@@ -1,4 +1,4 @@
-"""What the list of jobs knows of a run beside its outcome: metrics that programs reported, and hyperparameters.
+"""Facts about a run in the list of jobs beside its outcome: metrics that programs reported, and hyperparameters.
 
 The rule: both are bounded, whatever a log holds. Hyperparameters are read from the command, where every launcher puts
 them: `--lr 0.1`, `--lr=0.1`, `optimizer.lr=0.1`; and from the variables that the job file sets.
@@ -76,7 +76,8 @@ def hyperparameters(job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _options(command: Any) -> Iterator[tuple[str, str]]:
-    """Yield the options of a command's first program that has options, and `name=value`; an option alone is true."""
+    """Yield the options of a command's first program that has options, and words `name=value`. An option without a
+    value is true."""
     words = list(map(str, command)) if isinstance(command, (list, tuple)) else _words(str(command))
     name = ""
     for word in words:

@@ -19,10 +19,10 @@ SETTLED_S = 10.0
 FORGOTTEN_S = 86400.0
 """Seconds without a new line in its log after which a job that no engine knows counts as over."""
 AT_A_TIME = 50
-"""Jobs of one `refresh`."""
+"""The most jobs of one `refresh`."""
 FEW = 5
-"""Reports on more jobs than this are requested in one call for all of the user's jobs; the local engine, which reads
-each job's log anyway, is always asked for single jobs."""
+"""The most jobs whose reports are requested one by one; for more, all of the user's jobs are requested in one call. The
+local engine, which reads each job's log anyway, is always asked for single jobs."""
 
 
 class RunningJobs:
@@ -81,7 +81,7 @@ class RunningJobs:
             self._end(root, job, report.state, report.finished or job.modified_ms / 1000, report.diagnostics)
 
     def _describe(self, job: IndexedJob, report: JobReport) -> None:
-        """Fill in what the log would have said if the job had started."""
+        """Fill in the facts that the log would have if the job had started."""
         if not job.summary.id:
             job.summary.name, job.summary.user, job.summary.queue = report.name, report.user, report.queue
             job.summary.engine, job.summary.started = report.engine, report.started or report.submitted
@@ -105,7 +105,7 @@ def _engine_name(job: IndexedJob) -> str:
 
 
 def page_of(engine: Engine, report: JobReport) -> str:
-    """Return a link to a running job's own page, "" where this user may not have one."""
+    """Return a link to a running job's own page, "" if this user may not have one."""
     if report.tracking_url or not report.master:
         return report.tracking_url
     with contextlib.suppress(HowdahError, ValueError):

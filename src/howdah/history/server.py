@@ -1,4 +1,4 @@
-"""The history server: scans the jobs' directories again and again, and answers whoever has its token.
+"""The history server: scans the jobs' directories again and again, and answers callers that have its token.
 
 The rule: whatever goes wrong while the index is updated, its present content is served.
 """
@@ -58,7 +58,7 @@ class HistoryServer:
         self._last_request_at = time.monotonic()
 
     async def run(self) -> None:
-        """Serve until cancelled, or until no request has come for as long as the options say.
+        """Serve until cancelled, or until no request has come for the time in the options.
 
         Raises:
             StagingError: the index can't be stored, or another program has the port.
@@ -118,7 +118,7 @@ class HistoryServer:
         return server, f"http://{shown}:{port}{auth.page_link(self.key)}"
 
     def _has_idled_out(self) -> bool:
-        """Return whether no request has come for as long as the options say."""
+        """Return whether no request has come for the time in the options."""
         return 0 < self.options.idle_s < time.monotonic() - self._last_request_at
 
     async def _answer(self, request: Request) -> Response:
@@ -176,7 +176,7 @@ class HistoryServer:
 
 
 def _host_names() -> set[str]:
-    """Return the names by which callers may know this machine."""
+    """Return the names under which callers may know this machine."""
     names = {socket.gethostname(), socket.getfqdn(), "[::1]"}
     with contextlib.suppress(OSError):
         names |= {str(found[4][0]) for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}

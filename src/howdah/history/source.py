@@ -1,4 +1,5 @@
-"""The source of all jobs for the API: lists come from the index, a job from its event log, its logs from its engine."""
+"""The source of all jobs for the API: lists come from the index, a job comes from its event log, and its logs come from
+its engine."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ class HistorySource(RecordedSource):
             self._problem_changes += 1
 
     async def job(self, job_id: str) -> JobSource | None:
-        """Return the job of this id, as its log is now."""
+        """Return the job of this id, by the present content of its log."""
         row, directory = await asyncio.to_thread(self._row, job_id)
         return await self._open_job(row, directory) if row is not None else None
 
@@ -197,8 +198,8 @@ class HistorySource(RecordedSource):
         return {**found, "jobs": list(map(self._with_cluster, found["jobs"])), "problems": list(self.problems)}
 
     async def jobs_csv(self, query: Mapping[str, str]) -> tuple[str, str]:
-        """Return a file's name and, as CSV, the jobs that the query asks for. Where they are more than one file may
-        have, its name says how many it has of how many."""
+        """Return a file's name and, as CSV, the jobs that the query asks for. If there are more than one file may have,
+        its name says how many of how many it has."""
         query = {"limit": str(csv_tables.MAX_ROWS), **query}
         found = await self._read(
             lambda connection: queries.page(connection, query, time.time(), csv_tables.MAX_ROWS, self.prices)
@@ -218,8 +219,9 @@ class HistorySource(RecordedSource):
         return csv_tables.usage_table(await self.users(query))
 
     async def compare(self, ids: Sequence[str], equal: bool = False) -> Mapping[str, Any]:
-        """Return where the specs of jobs differ, and the facts that were recorded at their submission; with `equal`
-        also the places where all jobs have the same. One job alone is compared with the last run before it."""
+        """Return the differences between the specs of jobs, and between the facts that were recorded at their
+        submission; with `equal` also the places at which all jobs agree. If there is only one job, it is compared with
+        the last run before it."""
         if len(ids) == 1:
             ids = [await self._previous_run(ids[0]), ids[0]]
         views: list[JobView] = []
@@ -251,7 +253,7 @@ class HistorySource(RecordedSource):
         return (await asyncio.to_thread(self._row, job_id))[0]
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
-        """Return the job and task that a container, process or GPU belongs to, or did last."""
+        """Return the job and task that a container, process or GPU belongs to now, or belonged to last."""
         found = await self._read(lambda connection: queries.trace(connection, of.strip()))
         if found is None:
             return None

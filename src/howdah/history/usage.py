@@ -17,7 +17,7 @@ GROUPS = {
     "tag": "coalesce(tag.name, '')",
     "day": "date(started, 'unixepoch', 'localtime')",
 }
-"""The SQL expression of each group. A job counts for the day on which it started, by this machine's clock."""
+"""The SQL expression of each group. A job counts for the day of its start, by this machine's clock."""
 MAX_GROUPS = 5000
 FILTERS = ("user", "queue", "tag", "from", "to")
 _SUMS = "count(*), sum(gpu_hours), sum(cpu_hours), sum(memory_gib_hours), sum(wasted)"
@@ -25,9 +25,9 @@ _NAMES = ("gpu_hours", "cpu_hours", "memory_gib_hours", "wasted_gpu_hours")
 
 
 def usage(connection: sqlite3.Connection, query: Mapping[str, str], prices: Prices | None = None) -> dict[str, Any]:
-    """Return `{"by", "users": […], "total": …}`: a row for each group, days in order and others by their GPU hours, of
-    the jobs that the filters of the query leave. A job with several tags counts for each, and once in the total. `cost`
-    is None without prices.
+    """Return `{"by", "users": […], "total": …}`: a row for each group of the jobs that match the filters of the query,
+    days in order and others by their GPU hours. A job with several tags counts for each of them, but only once in the
+    total. `cost` is None without prices.
 
     Raises:
         InvalidRequest: a parameter has a value that is not allowed.

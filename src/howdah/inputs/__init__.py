@@ -1,1 +1,1 @@
-"""What a task reads: which files are its own, how they are downloaded or streamed, in which record formats."""
+"""The inputs of tasks: which files a task gets, how they are downloaded or streamed, and in which record formats."""

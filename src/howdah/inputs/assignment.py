@@ -17,9 +17,9 @@ from howdah.spec.staged import DataFile, Fetch, StagedInput, StagedJob
 from howdah.spec.task import TaskId
 
 NO_DATA = ("ps", "evaluator")
-"""Roles that get no input unless it names them."""
+"""Roles that get no input unless the input names them."""
 _OF_FILES = ""
-"""The path of an input that stands for a directory of the cluster named in the job's `files`."""
+"""The path of an input that represents a directory of the cluster named in the job's `files`."""
 TRAINERS = ("chief", "master", "worker")
 """Roles that train together: their tasks share the files of an input as one group, the chief first. Every other role
 is a group of its own."""
@@ -27,8 +27,8 @@ Part = TypeVar("Part")
 
 
 def plan_fetches(staged: StagedJob, task: TaskId) -> tuple[Fetch, ...]:
-    """Return what `task` must have before it starts: a Fetch for each directory, also for an empty one; two, if only
-    some of the directory's inputs are kept on the node."""
+    """Return the files that `task` must have before it starts: a Fetch for each directory, even an empty one; two, if
+    only some of the directory's inputs are kept on the node."""
     wanted: dict[tuple[str, bool, bool], Fetch] = {}
     for entry, found, files in _files_of(staged, task, "download"):
         kind = (found.to, entry.cache, entry.path == _OF_FILES)
@@ -62,7 +62,7 @@ def sharing_tasks(job: JobSpec, roles: Sequence[str], role: str) -> list[TaskId]
 
 
 def tasks_without_files(job: JobSpec, entry: Input, files: Sequence[DataFile]) -> list[TaskId]:
-    """Return the tasks that the job waits for and that get no file, although the job does not ask for that."""
+    """Return the tasks for which the job waits and that get no file, although the job does not permit that."""
     found: list[TaskId] = []
     for tasks in dict.fromkeys(tuple(sharing_tasks(job, entry.roles, role)) for role in job.roles):
         parts = zip(tasks, assign_files(entry, files, len(tasks)), strict=True)
@@ -72,8 +72,8 @@ def tasks_without_files(job: JobSpec, entry: Input, files: Sequence[DataFile]) -
 
 
 def with_fewer_tasks(job: JobSpec, inputs: Sequence[StagedInput]) -> JobSpec:
-    """Reduce the job to as many tasks as an input has files, where the input allows it (`fewer_tasks`). The last tasks
-    of a group are left out, but never the first of a role."""
+    """Reduce the job to as many tasks as an input has files, if the input permits it (`fewer_tasks`). The last tasks of
+    a group are left out, but never the first of a role."""
     for entry, staged in zip(job.inputs, inputs, strict=True):
         if not entry.fewer_tasks or entry.strategy == "stream" or entry.share == "all" or not staged.files:
             continue
@@ -88,7 +88,7 @@ def with_fewer_tasks(job: JobSpec, inputs: Sequence[StagedInput]) -> JobSpec:
 
 
 def explain_shortages(requested: JobSpec, staged: StagedJob) -> Iterator[str]:
-    """Yield a sentence for each input with fewer files than the `requested` job has tasks, where the job allows it."""
+    """Yield a sentence for each input with fewer files than the `requested` job has tasks, if the job permits that."""
     for entry, found in zip(requested.inputs, staged.inputs, strict=False):
         path = entry.path if isinstance(entry.path, str) else ", ".join(entry.path)
         idle = tasks_without_files(staged.job, entry, found.files) if entry.strategy != "stream" else []
@@ -102,7 +102,8 @@ def explain_shortages(requested: JobSpec, staged: StagedJob) -> Iterator[str]:
 
 
 def assign_files(entry: Input, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
-    """Return each task's files, in the order of the tasks. A single task gets all, whatever the chief's share."""
+    """Return each task's files, in the order of the tasks. A single task gets all files, whatever the chief's share
+    is."""
     if entry.share == "all" or tasks < 2:
         return [tuple(files)] * tasks
     if entry.chief is None:
@@ -145,7 +146,7 @@ def deduplicate_names(inputs: tuple[StagedInput, ...]) -> tuple[StagedInput, ...
 
 
 class _UsedNames:
-    """The names in one directory that files, and directories below it, have already."""
+    """The names in one directory that are used already by files, and by directories below it."""
 
     def __init__(self) -> None:
         self._files: set[str] = set()
@@ -191,7 +192,7 @@ class Assignments(Generic[Part]):
         self._parts: dict[tuple[int, str], dict[TaskId, tuple[Part, ...]]] = {}
 
     def part(self, number: int, task: TaskId) -> tuple[Part, ...] | None:
-        """Return what `task` gets of input `number`; None if its role does not read the input."""
+        """Return the part of input `number` that `task` gets; None if its role does not read the input."""
         if (number, task.role) not in self._parts:
             entry, staged = self.inputs[number]
             tasks = sharing_tasks(self._job, entry.roles, task.role)
@@ -200,7 +201,7 @@ class Assignments(Generic[Part]):
 
 
 def for_last_job(make: Callable[[StagedJob], Assignments[Part]]) -> Callable[[StagedJob], Assignments[Part]]:
-    """Keep the result of `make` for the job with which it was called last."""
+    """Cache the result of `make` for the job of its last call."""
     last: list[tuple[StagedJob, Assignments[Part]]] = []
 
     def assignments(staged: StagedJob) -> Assignments[Part]:

@@ -30,8 +30,8 @@ WORTH_KEEPING = 8 << 20
 
 
 def verify_unchanged(copy: FileCopy, known: Entry | None = None) -> Entry:
-    """Check that a remote file is the one that was listed, and return its entry; `known` is one from a moment ago. The
-    size of a file that may have any is what its writer has flushed.
+    """Check that a remote file is the listed one, and return its entry; `known` is an entry from a moment ago. If a
+    file may have any size, its size is the number of bytes that its writer has flushed.
 
     Raises:
         StagingError: the file is gone, or not the one that was listed.
@@ -83,8 +83,8 @@ def download_verified(entry: Entry, path: str, count_bytes: ByteCounter) -> None
 
 
 def download_part(entry: Entry, part: str, count_bytes: ByteCounter, path: str) -> None:
-    """Download the rest of a file to the partial file `part`, which is never for more users than the file. Raises as
-    `download_verified`; errors name `path`."""
+    """Download the rest of a file to the partial file `part`, which never has wider permissions than the file. Raises
+    as `download_verified`; errors name `path`."""
     mode = mode_of_download(entry)
     with _explained(path):
         with contextlib.suppress(FileNotFoundError):  # who was killed before the last step may have left it read-only

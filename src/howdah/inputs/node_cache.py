@@ -48,7 +48,7 @@ class NodeCache:
     def __init__(self, roots: Sequence[str], limit: int) -> None:
         self.roots, self.limit = tuple(filter(_is_private_dir, roots)), limit
         self.hits = 0
-        """The bytes that were in the cache already."""
+        """The number of bytes that were in the cache already."""
         self._lock = threading.Lock()
         self._size: int | None = None
         self._full: set[str] = set()
@@ -57,8 +57,8 @@ class NodeCache:
     def from_environment(cls, environ: Mapping[str, str]) -> NodeCache | None:
         """Return the cache of this node; None if no directory is safe or the limit is 0.
 
-        It is in HOWDAH_DATA_CACHE_DIR, else beside what YARN keeps for this user, else in howdah's own cache, and takes
-        at most HOWDAH_DATA_CACHE_MIB.
+        The cache is in HOWDAH_DATA_CACHE_DIR, else beside the files that YARN keeps for this user, else in howdah's own
+        cache, and takes at most HOWDAH_DATA_CACHE_MIB.
         """
         limit = int(environ.get("HOWDAH_DATA_CACHE_MIB") or LIMIT_MIB) << 20
         cache = cls(_root_directories(environ), limit) if limit else None
@@ -67,7 +67,7 @@ class NodeCache:
     def fetch(
         self, file: Entry, path: str, count_bytes: ByteCounter, slot: Callable[[], AbstractContextManager[object]]
     ) -> None:
-        """Put the file at `path`, from the cache or by a download, for which it waits for a `slot()`.
+        """Put the file at `path`, from the cache or by a download. A download waits for a `slot()`.
 
         Raises:
             ConnectionBroken, EngineUnavailable, StagingError: as `howdah.inputs.download.download_verified`.
@@ -224,7 +224,7 @@ def _link_if_valid(entry: str, size: int, path: str) -> bool:
 
 
 def _hard_link_or_copy(entry: str, path: str) -> None:
-    """Make a hard link; on another disk a copy, and for root, who may write to whatever is read-only."""
+    """Make a hard link. Make a copy on another disk, and for root, who may write even to read-only files."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     try:

@@ -35,14 +35,15 @@ from howdah.wire.helper_messages import DownloadReply, DownloadRequest, FileCopy
 # each holds some chunks in memory.
 WRITERS, READERS = 48, 16
 LISTING_BATCH_FILES = 1000
-"""How many files one call lists of a directory."""
+"""The number of files of a directory that one call lists."""
 MAX_PARALLEL_LARGE_FILES = 4
 LARGE = 2 << 20
 TRIES = 5
 TIDY_S = 10.0
-"""How long the removal of what is half done may take when a transfer ends early."""
+"""Seconds that the removal of unfinished files may take when a transfer ends early."""
 BACK_OFF_S = 0.25
-"""Doubled with each try that brought nothing: 7.5 s in all, for a server that starts again."""
+"""The first pause in seconds. It doubles with each try that brought nothing: 7.5 s in all, for a server that starts
+again."""
 
 ProgressCallback = Callable[[int, int], None]
 """A function that is called with the number and the bytes of the files moved so far."""
@@ -56,10 +57,10 @@ def download(
     back_off_s: float = BACK_OFF_S,
     stopped: threading.Event | None = None,
 ) -> tuple[int, int]:
-    """Download files; return their number and size. Each replaces what has its name, because a size says nothing of a
-    content: who knows which files are here already leaves them out of `copies`.
+    """Download files; return their number and size. Each file replaces an existing file of its name, because an equal
+    size does not prove equal content. A caller that knows which files are here already leaves them out of `copies`.
 
-    When `stopped` is set, or after an error, nothing more begins, and what is half done is removed.
+    When `stopped` is set, or after an error, no further file is begun, and unfinished files are removed.
 
     Raises:
         StagingError, EngineUnavailable: a file could not be downloaded: `TRIES` tries in a row brought nothing.
@@ -86,7 +87,8 @@ def download(
 
 
 def _prefetched(copies: Iterable[FileCopy], known: dict[str, Entry]) -> Iterator[FileCopy]:
-    """Yield the same files; put into `known` what one call returns of the next `LISTING_BATCH_FILES` files."""
+    """Yield the same files; put into `known` the entries that one call returns for the next `LISTING_BATCH_FILES`
+    files."""
     rest = iter(copies)
     while some := list(itertools.islice(rest, LISTING_BATCH_FILES)):
         for root in dict.fromkeys(uris.root(copy.uri) for copy in some):
@@ -98,7 +100,8 @@ def _prefetched(copies: Iterable[FileCopy], known: dict[str, Entry]) -> Iterator
 def upload(
     copies: Iterable[FileCopy], report: ProgressCallback, stopped: threading.Event | None = None
 ) -> tuple[int, int]:
-    """Upload files; return their number and size. The directories of their URIs are made. Ends as `download`."""
+    """Upload files; return their number and size. The directories of their URIs are made. It ends early as `download`
+    does."""
     made: set[str] = set()
 
     def store(copy: FileCopy, count_bytes: ByteCounter) -> None:
@@ -143,8 +146,8 @@ def output_copies(files: OutputFiles, uri: str) -> Iterator[FileCopy]:
 
 
 def list_copies(directory: str, uri: str, left_out: LeftOut = ignore) -> tuple[list[FileCopy], list[str]]:
-    """Return a FileCopy for each file below a local `directory`, with links followed, and the URI for each directory
-    that holds nothing. `left_out` is called with the path of what can't be copied, and why.
+    """Return a FileCopy for each file below a local `directory`, with links followed, and the URI of each empty
+    directory. `left_out` is called with the path of each thing that can't be copied, and the reason.
 
     Raises:
         StagingError: a part of the directory cannot be listed.
@@ -176,7 +179,7 @@ def _slot(size: int) -> contextlib.AbstractContextManager[object]:
 
 
 class _Transfer:
-    """Moves files in several threads, each of which takes the next file when it has moved one."""
+    """Moves files in several threads; each thread takes the next file when it has moved one."""
 
     def __init__(
         self, copies: Iterator[FileCopy], move: Move, back_off_s: float, stopped: threading.Event | None
@@ -208,7 +211,7 @@ class _Transfer:
         return self._files, self._bytes
 
     def check(self) -> None:
-        """Raise an error if nothing more is to be moved."""
+        """Raise an error if no further file is to be moved."""
         if self._stopped.is_set():
             raise StagingError("stopped: not all files were moved")
 
@@ -250,7 +253,7 @@ class _Transfer:
 
 
 def download_files(request: DownloadRequest) -> DownloadReply:
-    """Answer a request for a download, through the node's cache if it shall keep one of the files."""
+    """Answer a request for a download, through the node's cache if one of the files is to be kept there."""
     keep_freed_memory()
     cache = NodeCache.from_environment(os.environ) if any(copy.cache for copy in request.items) else None
     files, size = download(request.items, ProgressLines(), cache)

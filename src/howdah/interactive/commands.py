@@ -33,7 +33,7 @@ from howdah.wire.relay_messages import CommandRequest
 
 _NOT_COPIED = message("it is no file and no directory that can be read")
 SAY_AGAIN_S = 5.0
-"""Seconds in which the same problem of a forwarded connection is said once."""
+"""Seconds within which the same problem of a forwarded connection is reported only once."""
 
 
 class CommandInTask(CommandWithProgram):
@@ -69,7 +69,7 @@ def require_terminal() -> None:
 
 
 def say_in_terminal(text: str) -> None:
-    """Print a line for people while the terminal hands each key on."""
+    """Print a line for people while the terminal passes on each key."""
     sys.stderr.write(f"\r\n[howdah: {text}]\r\n")
     sys.stderr.flush()
 
@@ -131,14 +131,15 @@ def forward(job_id: str, task: str, port: str, local_port: int, profile: str, as
 
 
 async def _try_port(relay: RelayClient, task: TaskId, port: str) -> None:
-    """Open a stream once, so that a wrong name is told at once. A program that does not listen yet may do so later."""
+    """Open a stream once, so that a wrong name is reported at once. A program that does not listen yet may listen
+    later."""
     connection, _early = await relay.open(task, port=port)
     connection.close()
 
 
 @contextlib.contextmanager
 def open_forward(relay: RelayClient, task: TaskId, port: str, local_port: int = 0) -> Iterator[int]:
-    """Forward a port of this machine meanwhile, and give its number.
+    """Forward a port of this machine inside the context, and yield its number.
 
     Raises:
         StagingError: the port is taken.

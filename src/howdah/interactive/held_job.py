@@ -34,9 +34,11 @@ from howdah.storage.content_cache import local_directory
 from howdah.storage.hdfs.call_timeout import start_call
 
 PROGRAM, SERVES, HTTP = "hold.py", "--serves", "http"
-"""The program of a held job, its option for the port of another program, and the name of the port without that."""
+"""The program of a held job, its option for the port of another program, and the name of the port if that option is
+missing."""
 HOME, HOMES, STORE_EVERY_S = "home", "howdah-homes", 15.0
-"""The directory of the program that is stored; where it is stored, below the user's directory; and how often."""
+"""The directory of the program that is stored; the directory below the user's in which it is stored; and seconds
+between two copies."""
 MIN_S, MAX_S = 60.0, 30 * 86400.0
 
 
@@ -65,10 +67,10 @@ def prepare_held_job(
     hold_options: Sequence[str] = (),
     secrets: dict[str, str] | None = None,
 ) -> PreparedJob:
-    """Plan a job of one task that runs `command` ((): nothing) for `seconds` at most. What is in its directory `home`
-    is stored at the path or URI `home`, and was there before; "" stores nothing.
+    """Plan a job of one task that runs `command` ((): nothing) for at most `seconds`. Its directory `home` is stored at
+    the path or URI `home`, and is fetched from there at the start; "" stores nothing.
 
-    `options` are those of the command line, `files` and `secrets` as a job file has them.
+    `options` are those of the command line; `files` and `secrets` are in the form of a job file.
 
     Raises:
         HowdahError, click.ClickException: the options are wrong, or the job cannot run.
@@ -152,7 +154,7 @@ def served_port(relay: RelayClient) -> str:
 
 
 def extend_time(relay: RelayClient, task: TaskId, seconds: float) -> str:
-    """Let a held job go on for `seconds` from now, if it would end sooner; return until when, in words.
+    """Let a held job go on for `seconds` from now, if it would end sooner; return its new end as a text.
 
     Raises:
         EngineUnavailable, RequestRefused: its task is not there.
@@ -166,8 +168,8 @@ def extend_time(relay: RelayClient, task: TaskId, seconds: float) -> str:
 
 
 def add_requirement(requirements: str, wanted: str, say: Callable[[str], None]) -> str:
-    """Return the path of a requirements file that has `wanted`: `requirements` itself, or one beside it, which stays
-    because the job names it, with a line more. Without `requirements` it is a file that has nothing else.
+    """Return the path of a requirements file that contains `wanted`: `requirements` itself, or a file beside it with
+    one more line, which stays because the job names it. Without `requirements` the file contains nothing else.
 
     Raises:
         SpecError: `requirements` cannot be read or completed, or has hashes, so that no line can be added.

@@ -1,10 +1,10 @@
 """Runs on the node, with the Python of the job: keeps a machine for a while, and runs a program meanwhile.
 
 `hold.py --for SECONDS [-- COMMAND…]` ends with its command, or when the time is over: then the command gets TERM, and
-has `--stop SECONDS` until it is killed. Who stops the task tells the command, too, and kills it: hold.py only waits
-then. The time is in the file `howdah-until`, in seconds since 1970: `hold.py --extend SECONDS`, beside it, writes a
-later one. `{port}` in the command is the port `http` of the task. JupyterLab shows how much time is left, from a file
-that it serves (`limit_notice.js`).
+has `--stop SECONDS` until it is killed. When the executor stops the task, it sends TERM to the command, too, and kills
+it; then hold.py only waits. The end of the time is in the file `howdah-until`, in seconds since 1970. `hold.py --extend
+SECONDS`, in the same directory, writes a later one. `{port}` in the command is the port `http` of the task. JupyterLab
+shows how much time is left, from a file that it serves (`limit_notice.js`).
 """
 
 import argparse
@@ -37,8 +37,8 @@ def write_until(end: float) -> None:
 
 
 def until_or_again(known: float) -> float:
-    """Return when the time is over; write it again, as it is `known`, if a user has removed or changed the file, which
-    lies where his shell begins."""
+    """Return when the time is over. If a user has removed or changed the file, which is in the directory where his
+    shell begins, write it again with the `known` time."""
     try:
         return until()
     except (OSError, ValueError):
@@ -103,8 +103,8 @@ def watch(program: "subprocess.Popen[bytes] | None") -> int:
 
 
 def end(program: "subprocess.Popen[bytes]", stop_s: float, is_told: bool) -> None:
-    """Ask the program to end, unless it `is_told` already by who stops the task: it may be saving. Kill it if it does
-    not end within `stop_s` seconds; its children end with the task."""
+    """Ask the program to end, unless it `is_told` already by the executor, which stops the task: the program may be
+    saving. Kill it if it does not end within `stop_s` seconds; its children end with the task."""
     with contextlib.suppress(ProcessLookupError):
         if not is_told:
             program.terminate()

@@ -91,7 +91,7 @@ def notebook(job_id: str, local_port: int, opens: bool, detach: bool, as_json: b
 
 
 def _prepare(limit: str, idle: str, ide: str, port: int, home: str, **options: Any) -> PreparedJob:
-    """Plan a job that runs what `ide` or the command line names.
+    """Plan a job that runs the program that `ide` or the command line names.
 
     Raises:
         HowdahError, click.ClickException: the options are wrong, or the job cannot run.
@@ -120,7 +120,7 @@ def _prepare(limit: str, idle: str, ide: str, port: int, home: str, **options: A
 
 
 def _idle_options(idle_s: float) -> list[str]:
-    """Let JupyterLab end idle kernels and terminals, and itself when nobody has used it for as long."""
+    """Let JupyterLab end idle kernels and terminals, and end itself when nobody has used it for that time."""
     every = f"{min(60.0, idle_s / 2):.0f}"
     return [
         f"--MappingKernelManager.cull_idle_timeout={idle_s:.0f}",
@@ -156,7 +156,7 @@ def _show(relay: RelayClient, task: TaskId, local_port: int, opens: bool, as_jso
 
 
 def _link(relay: RelayClient, task: TaskId, port: int) -> str:
-    """Return the address here, with what its program wants to know of whoever opens it."""
+    """Return the local address, with the program's token if it has one. If the program has a password, print it."""
     for variable in (TOKEN, PASSWORD):
         ended, value = relay.run(task, ("printenv", variable))
         if ended.code == 0 and variable == TOKEN:

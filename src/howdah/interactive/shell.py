@@ -24,7 +24,7 @@ from howdah.spec import TaskId
 from howdah.wire.relay_messages import AttachRequest, CommandRequest
 
 LOOK_S = 30.0
-"""Seconds between two looks at the clock, and at a job that did not answer."""
+"""Seconds between two checks of the clock, and between two requests to a job that did not answer."""
 
 
 @click.command(
@@ -63,7 +63,7 @@ def shell(job_id: str, task: str, limit: str, new: bool, keep: bool, home: str, 
 
 
 def _run_held_shell(relay: RelayClient, task: TaskId, seconds: float, keep: bool) -> int:
-    """Run a shell in a job of its own, which ends with the shell, and with nothing else; return its status."""
+    """Run a shell in a job of its own, which ends only with the shell; return the shell's status."""
     warning = threading.Thread(target=_warn_of_limit, args=(relay, task, seconds), daemon=True)
     warning.start()
     status = _run_shell(relay, task, new=True)
@@ -95,9 +95,9 @@ def tell_when_nearly_over(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Call `tell` with the minutes that are left when hold.WARN_S of a job's `seconds` are left, as often as the limit
-    was extended; until the job has ended. `read_until` returns when the job's time is over, in seconds since 1970; what
-    it raises while the job goes on is tried again."""
+    """Call `tell` with the minutes that are left when hold.WARN_S of a job's `seconds` are left, again after each
+    extension, until the job has ended. `read_until` returns when the job's time is over, in seconds since 1970; if it
+    raises an error while the job goes on, it is called again."""
     told, ask_at = 0.0, clock() + seconds - hold.WARN_S
     while True:
         while (wait := ask_at - clock()) > 0:
@@ -117,8 +117,8 @@ def tell_when_nearly_over(
 
 
 def _run_shell(relay: RelayClient, task: TaskId, new: bool) -> int | None:
-    """Run a shell to its end; return its status, None if the user has left it running. Without `new`, come back to one
-    that has lost its client."""
+    """Run a shell to its end; return its status, None if the user has left it running. Without `new`, come back to the
+    shell that has lost its client."""
     request = with_terminal_size(CommandRequest())
     running = RemoteCommand(relay, task, request, None if new else AttachRequest(), say_in_terminal)
     try:

@@ -1,8 +1,8 @@
 """`howdah ssh-proxy`: lets ssh, scp and editors' remote modes enter a task, without an ssh server there.
 
-ssh starts this command as its ProxyCommand. It is the ssh server itself, on the user's own machine: each command, shell
-and forwarded port of ssh becomes a stream of the relay. Who could start it has the job's key, so ssh asks for nothing
-more; the connection between the two is a pipe.
+ssh starts this command as its ProxyCommand. The command is the ssh server itself, on the user's own machine: each
+command, shell and forwarded port of ssh becomes a stream of the relay. A user who can start it has the job's key, so
+ssh asks for nothing more; the connection between the two is a pipe.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from howdah.wire.relay_messages import CommandEnd, CommandRequest
 
 PIECE = 1 << 16
 SFTP_DIRECTORIES = ("/usr/lib/openssh", "/usr/libexec/openssh", "/usr/lib/ssh")
-"""Where Debian, Red Hat and SUSE have `sftp-server`."""
+"""The directories of `sftp-server` on Debian, Red Hat and SUSE."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "")
 
 
@@ -109,7 +109,7 @@ def _make_server(relay: RelayClient, task: TaskId) -> Any:
         await _run_process(process, relay, task)
 
     class Process(asyncssh.SSHServerProcess[bytes]):
-        """Lets sftp be a program of the task; asyncssh's own would serve this machine's files."""
+        """Runs sftp as a program of the task; asyncssh's own sftp would serve this machine's files."""
 
         def subsystem_requested(self, subsystem: str) -> bool:
             """Return whether there is such a subsystem."""
@@ -125,18 +125,18 @@ def _make_server(relay: RelayClient, task: TaskId) -> Any:
             self.sftp = asyncio.ensure_future(run(_SftpProcess(self.channel, *streams, errors)))
 
     class Server(asyncssh.SSHServer):
-        """Lets everybody in who has the other end of the pipe, and forwards ports of the task."""
+        """Admits every client at the other end of the pipe, and forwards ports of the task."""
 
         def begin_auth(self, username: str) -> bool:
-            """Return that the client has to prove nothing: it could start this process."""
+            """Return that the client need not prove anything, because it could start this process."""
             return False
 
         def session_requested(self) -> Any:
-            """Return what serves a command, a shell or sftp."""
+            """Return the object that serves a command, a shell or sftp."""
             return Process(run, None, 0, False)
 
         def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
-            """Return what forwards a connection to a port of the task; no other host is reached."""
+            """Return the function that forwards a connection to a port of the task; other hosts cannot be reached."""
             if dest_host not in LOOPBACK:
                 raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "ports of the task alone")
 
@@ -150,7 +150,7 @@ def _make_server(relay: RelayClient, task: TaskId) -> Any:
 
 @dataclass(frozen=True)
 class _SftpProcess:
-    """What `_run_process` needs to know of a session of sftp."""
+    """The part of a session of sftp that `_run_process` needs."""
 
     channel: Any
     stdin: Any

@@ -30,7 +30,7 @@ class TaskPlace:
     task: str
     """The task, `worker:1`; "" for a job of one task."""
     path: str
-    """Where it is, from the working directory of the task's program on."""
+    """Its path, relative to the working directory of the task's program."""
 
 
 def split_place(text: str) -> TaskPlace | None:
@@ -45,7 +45,7 @@ TellLeftOut = Callable[[str], object]
 
 
 def copy_from_task(relay: RelayClient, task: TaskId, path: str, destination: Path, tell_left_out: TellLeftOut) -> Path:
-    """Copy `path` of a task to `destination`, or into it if it is a directory; return where it is.
+    """Copy `path` of a task to `destination`, or into it if it is a directory; return the path of the copy.
 
     Raises:
         StagingError: it cannot be read there, or not be written here.
@@ -65,7 +65,7 @@ def copy_from_task(relay: RelayClient, task: TaskId, path: str, destination: Pat
 
 
 def copy_to_task(relay: RelayClient, task: TaskId, source: Path, path: str, tell_left_out: TellLeftOut) -> str:
-    """Copy `source` to `path` of a task, or into it if it is a directory; return where it is there.
+    """Copy `source` to `path` of a task, or into it if it is a directory; return the path of the copy there.
 
     Raises:
         StagingError, RequestRefused, EngineUnavailable: as `copy_from_task`.

@@ -1,8 +1,9 @@
 """The magics of `%load_ext howdah`: `%%howdah` runs the code of its cell as a job, `%howdah` runs a command of howdah.
 
-The job's program is the cell itself. Its first line, which is the magic's in the notebook, brings the variables in, so
-that the line numbers of tracebacks are those of the cell; lines behind the last one keep the results. Before the cell's
-imports from `__future__` Python allows no other statement, so there the variables come behind the last of these.
+The job's program is the cell itself. The magic's line is the first line of the cell: in the program it is replaced by a
+line that loads the variables, so that the line numbers of tracebacks are those of the cell. Lines after the last one
+keep the results. Python allows no other statement before `from __future__` imports, so in a cell with such imports the
+variables are loaded after the last of them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from howdah.wire.program_protocol import FUNCTION_RESULTS
 
 RESULT_FILE = "results.pickle"
 PATIENCE_S = 300.0
-"""A job that runs is not given up because its engine does not answer for a while."""
+"""Seconds for which an engine may not answer before a running job is given up."""
 _BRING = "import pickle as _pickle; globals().update(_pickle.load(open({file!r}, 'rb')))"
 _KEEP = """
 def _keep(names, directory, file):
@@ -69,7 +70,8 @@ def _keep(names, directory, file):
 
 _keep({names!r}, {directory!r}, {file!r})
 """
-"""Keeps the variables that come back, and why others don't: one alone must not cost the work of hours."""
+"""Keeps the variables that come back, and the reason for each that cannot be kept: a single one must not cost the work
+of hours."""
 
 
 @click.command(cls=CommandWithProgram, name="%%howdah")
@@ -109,7 +111,7 @@ def run_cell(brought: str, kept: str, log_tasks: str, **options: Any) -> None:
 
 
 def bring_back(results: str, conf_dir: str, variables: dict[str, Any]) -> None:
-    """Put what a cell's program has kept at the URI `results` into `variables`, and remove it there.
+    """Load what a cell's program has kept at the URI `results` into `variables`, and remove it there.
 
     Raises:
         StagingError, EngineUnavailable: it can't be read here, and stays; or not all variables could be kept.
@@ -169,7 +171,7 @@ def _pickled(variables: dict[str, Any], names: tuple[str, ...]) -> bytes:
 
 
 class _Output(Plain):
-    """Prints what tasks print; the table shows what becomes of them."""
+    """Prints only the output of tasks; the table shows the state of the tasks."""
 
     def show(self, update: Update) -> None:
         for task, stream, data in update.logs:

@@ -63,7 +63,7 @@ def install(name: str, display_name: str, **_options: Any) -> None:
 
 
 def _refuse_others(place: Path) -> None:
-    """Refuse to replace a kernel that is not howdah's: Jupyter removes what is at the place.
+    """Refuse to replace a kernel that is not howdah's, because Jupyter removes whatever is at the place.
 
     Raises:
         StagingError: there is one.

@@ -1,8 +1,9 @@
-"""Lets Jupyter run a notebook's kernel as a job: on a node with GPUs, while the notebook stays on one's own machine.
+"""Lets Jupyter run a notebook's kernel as a job: on a node with GPUs, while the notebook stays on the user's own
+machine.
 
-Jupyter finds the class by its entry point. A kernel specification that `howdah kernel install` writes names it, with
-the options of the job. Interruptions are messages to the kernel, a
-restart is a new job, and a kernel whose job goes on is found again when the connection was lost.
+Jupyter finds the class by its entry point. A kernel specification that `howdah kernel install` writes names the class
+and the options of the job. An interruption is a message to the kernel, and a restart is a new job. After a lost
+connection the kernel is found again if its job still runs.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ KEY_VARIABLE = "HOWDAH_KERNEL_KEY"
 @job_options
 @click.option("--display-name", default="")
 def prepare_kernel(as_json: bool, display_name: str, **options: Any) -> PreparedJob:  # noqa: ARG001 - not the job's
-    """Plan the job of a kernel; the context's object is the path of a file with the kernel's key, and the directory at
-    which relative paths start."""
+    """Plan the job of a kernel. The context's object is a pair: the path of the file with the kernel's key, and the
+    directory at which relative paths start."""
     context = click.get_current_context()
     key_file, context.meta[DIRECTORY] = context.obj
     context.meta[OWN_WORDS], context.meta[WORDS] = (), ("python", PROGRAM)
@@ -70,7 +71,7 @@ def plan(arguments: list[str], key_file: Path, directory: str = "") -> PreparedJ
 
 
 class HowdahProvisioner(KernelProvisionerBase):
-    """Submits the job that is a kernel, tells Jupyter where its kernel listens, and ends it."""
+    """Submits the job that runs the kernel, tells Jupyter the kernel's address, and ends the job."""
 
     arguments = ListTrait(Unicode(), config=True, help="Options of the job, as `howdah run` takes them.")
     directory = Unicode("", config=True, help="Where relative paths in the options start; else where Jupyter runs.")
@@ -82,7 +83,7 @@ class HowdahProvisioner(KernelProvisionerBase):
         return bool(self.job_id)
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """Return what `launch_kernel` gets; the command is the job's own."""
+        """Return the arguments for `launch_kernel`; the job has its own command."""
         return await super().pre_launch(cmd=[], **kwargs)
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
@@ -134,7 +135,7 @@ class HowdahProvisioner(KernelProvisionerBase):
         return (0 if report.state is State.SUCCEEDED else 1) if report.state.ended else None
 
     async def wait(self) -> int | None:
-        """Return the same when the job has ended."""
+        """Wait for the end of the job, and return its status as `poll` does."""
         while (status := await self.poll()) is None:
             await asyncio.sleep(POLL_S)
         self.job_id = ""
@@ -164,6 +165,6 @@ class HowdahProvisioner(KernelProvisionerBase):
         return {**await super().get_provisioner_info(), "job_id": self.job_id}
 
     async def load_provisioner_info(self, provisioner_info: dict[str, Any]) -> None:
-        """Take over a kernel by what `get_provisioner_info` has returned in another process."""
+        """Take over a kernel from what `get_provisioner_info` returned in another process."""
         await super().load_provisioner_info(provisioner_info)
         self.job_id = provisioner_info["job_id"]

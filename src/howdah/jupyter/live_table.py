@@ -10,7 +10,7 @@ from howdah.cli.terminal import task_table
 from howdah.spec.view import JobView
 
 MAX_TASKS = 40
-"""A job of more tasks gets a row for each role."""
+"""A job with more tasks gets one row for each role."""
 
 
 def in_notebook() -> bool:

@@ -1,1 +1,1 @@
-"""The Chinese of what the command line, the server and the page say."""
+"""Translates into Chinese what the command line, the server and the page say."""

@@ -16,7 +16,7 @@ COMMAND_LINE, MISTAKE, STORED, CHART, PAGE = "", "mistake", "stored sentence", "
 
 @functools.cache
 def chinese(context: str) -> dict[str, str]:
-    """Return the Chinese of each English text of a context."""
+    """Return the Chinese text for each English text of a context."""
     texts = _catalogue()
     if not context:
         return {text: translated for text, translated in texts.items() if text and "\x04" not in text}
@@ -26,8 +26,9 @@ def chinese(context: str) -> dict[str, str]:
 
 @functools.cache
 def _catalogue() -> dict[str, str]:
-    """Return all texts, each with its context and the character 4 before it. A public function of gettext that lists
-    them does not exist, and stored sentences are found by comparing with all of their templates."""
+    """Return all texts. Each key is the context, the character 4 and the English text, as gettext stores it. gettext
+    has no public function that lists its texts, and a stored sentence is found by comparing it with all of their
+    templates."""
     try:
         with FILE.open("rb") as file:
             texts: dict[str, str] = vars(gettext.GNUTranslations(file))["_catalog"]

@@ -14,7 +14,8 @@ from howdah.locale.stored_sentences import PLACE, in_chinese
 
 
 def render(text: str, language: str) -> str:
-    """Return a sentence in the reader's language: `en` or `zh`. What no translation is known of stays English."""
+    """Return a sentence in the reader's language: `en` or `zh`. A sentence without a known translation stays
+    English."""
     return _chinese(text) if language == "zh" else str.__str__(text)
 
 

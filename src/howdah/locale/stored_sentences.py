@@ -1,8 +1,9 @@
-"""Translates into Chinese English sentences that have no template: of event logs of earlier versions, and from outside.
+"""Translates English sentences that have no template into Chinese: those of event logs of earlier versions, and those
+from outside.
 
-The catalogue's templates are compared with a sentence until one fits. What a name in braces may stand for is in
-`PLACEHOLDERS` (any text, if it is not there); the text that it stands for is translated in its turn. Sentences with a
-template need none of this (`howdah.locale.messages`), and nothing but that module calls this one for them.
+The sentence is compared with the catalogue's templates until one fits. `PLACEHOLDERS` says what a name in braces may
+stand for (any text, if the name is not there); that text is translated in its turn. Sentences with a template need none
+of this (`howdah.locale.messages`), and nothing but that module calls this one for them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from howdah.locale.catalogue import MISTAKE, STORED, chinese
 
 DEPTH = 5
-"""Sentences within sentences, at most."""
+"""The most levels of sentences within sentences that are translated."""
 MAX_LETTERS = 1000
 PLACE = re.compile(r"\{(\w+)\}")
 _TASK, _NAME, _COUNT, _AMOUNT = r"[^\s:,;]+:\d+", r"[^\s:;,]+", r"\d+", r"[\d.]+"
@@ -57,7 +58,7 @@ def in_chinese(text: str, context: str = STORED, depth: int = DEPTH) -> str:
 
 @functools.cache
 def _templates(context: str) -> list[tuple[re.Pattern[str], str]]:
-    """Return the templates, with those that have most words of their own first."""
+    """Return the templates, those with the most literal words first."""
     ordered = sorted(chinese(context).items(), key=lambda pair: -len(PLACE.sub("", pair[0])))
     return [(_pattern(english, PLACEHOLDERS[context]), translated) for english, translated in ordered]
 

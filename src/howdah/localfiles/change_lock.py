@@ -1,5 +1,4 @@
-"""Lets one process at a time read a small file and write it anew, so that no change of another is lost between the
-two."""
+"""Lets only one process at a time read a small file and write it anew, so that no change by another process is lost."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ _LOOK_S = 0.01
 
 @contextlib.contextmanager
 def changing(path: Path) -> Iterator[None]:
-    """Hold the lock of the file at `path`: a file beside it, which stays, for `path` is replaced by a rename. Where the
-    file system has no locks, there is none.
+    """Hold the lock of the file at `path`. The lock is a file beside it, which stays, because `path` is replaced by a
+    rename. If the file system has no locks, nothing is locked.
 
     Raises:
         StagingError: it can't be made, or another process does not give it back.

@@ -15,7 +15,7 @@ _LIMIT_S = 20.0
 
 
 def find_tool(wanted: str, path: str | None = None) -> str:
-    """Return the path of the wanted tool, or with "" of the first that is there; "" if there is none."""
+    """Return the path of the wanted tool, or with "" of the first tool that is installed; "" if there is none."""
     found = (shutil.which(name, path=path) for name in ([wanted] if wanted else TOOLS))
     return next((tool for tool in found if tool), "")
 
@@ -29,7 +29,7 @@ def remove_containers(prefix: str) -> int:
     """Remove the containers of podman and docker for tasks whose container id begins with `prefix`; return how many
     were found.
 
-    A container removes itself when its program ends. One is left only where the tool's own process was killed, too.
+    A container removes itself when its program ends. It stays only if the tool's own process was killed, too.
     """
     found = 0
     for name in TOOLS[:2]:
@@ -49,7 +49,7 @@ def _replace_special_letters(text: str) -> str:
 
 
 def _output(tool: str, *words: str) -> str:
-    """Return what the tool prints; "" if it is not there, or does not answer in time."""
+    """Return the tool's output; "" if the tool is missing, or does not answer in time."""
     if not tool:
         return ""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOWDAH_")}

@@ -1,8 +1,8 @@
-"""Copies files that several containers share, so that the task that writes to a copy changes nobody else's.
+"""Copies files that several containers share, so that a task that writes to its copy changes nobody else's.
 
-A file system that can (XFS, Btrfs) shares the blocks of a copy until one side is written to. A copy is made under
-another name and then renamed: what exists is complete. The functions yield from time to time, so that whoever has one
-thread alone can do other things meanwhile.
+Some file systems (XFS, Btrfs) share the blocks of a copy until one side is written to. A copy is made under another
+name and then renamed, so an existing copy is complete. The functions yield from time to time, so that a caller with a
+single thread can do other things meanwhile.
 """
 
 # ruff: noqa: PTH101, PTH103, PTH104, PTH108, PTH113, PTH114, PTH115, PTH118, PTH120, PTH123, PTH202, PTH211
@@ -18,22 +18,22 @@ from collections.abc import Callable, Iterator
 from howdah.localfiles.symlinks import is_interpreter, stays_inside
 
 LARGE = 64 << 20
-"""From this size on a file that this user may not write is linked, and not copied."""
+"""From this size on a file that this user may not write is linked, not copied."""
 _FICLONE = 0x40049409  # linux/fs.h
 _PIECE, _SMALL = 32 << 20, 256 << 10
 _PART = ".howdah-part"
 
 
 def _ignore(member: str) -> None:
-    """Tell nobody what is passed over."""
+    """Ignore a file that was not copied."""
 
 
 def copy_tree(source: str, target: str, archive: str, passed_over: Callable[[str], None] = _ignore) -> Iterator[None]:
-    """Copy what is in the directory `source` into `target`; what exists there already stays, and `passed_over` is
-    called with the name of a file that is another one.
+    """Copy the content of the directory `source` into `target`. Files that exist there stay, and `passed_over` is
+    called with the name of each file that exists with other content.
 
-    `archive` is what the directory was unpacked from, for the sentences of errors: some engines unpack archives with
-    links that may lead anywhere.
+    `archive` is the archive that the directory was unpacked from, for the sentences of errors: some engines unpack
+    archives with links that may lead anywhere.
 
     Raises:
         OSError: no room, a link leads out of `source`, a file is a device, or is no directory where one is wanted.
@@ -124,11 +124,11 @@ def _copy_facts(source: int, target: int) -> None:
 
 
 def link_tree(source: str, target: str) -> Iterator[None]:
-    """Make directories of their own for the files in `source`, which become hard links that this user may not write.
+    """Make new directories for the files in `source`; the files become hard links that this user may not write.
 
-    So files can be added, removed and replaced below `target`, as `pip install` does, while nothing is copied. On
-    another disk, or where files are another user's, small files are copied, because scripts look beside themselves for
-    others, and large ones are linked.
+    So files can be added, removed and replaced below `target`, as `pip install` does, while nothing is copied. If hard
+    links are impossible, because the files are on another disk or belong to another user, small files are copied,
+    because scripts look for other files beside themselves, and large ones are linked.
 
     Raises:
         OSError: there is no room.

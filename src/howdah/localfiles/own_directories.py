@@ -45,15 +45,15 @@ def cache_directory(environment: Mapping[str, str]) -> Path:
 
 
 def shared_directory(environment: Mapping[str, str], engine: str) -> Path:
-    """Return where a batch system's engine keeps its jobs unless a setting says so: $HOWDAH_HOME/<engine>, else
-    ~/.howdah/<engine>."""
+    """Return where a batch system's engine keeps its jobs, unless a setting names another place: $HOWDAH_HOME/<engine>,
+    else ~/.howdah/<engine>."""
     return (howdah_home(environment) or Path.home() / ".howdah") / engine
 
 
 def own_directories(root: str, *homes: str) -> tuple[str, ...]:
-    """Return the real paths of howdah's own directories on this machine, and of those in `homes`, engines' homes. None
-    of them is sent along with what holds it. Those in which `root` lies are not among them: who names a path in one
-    means it."""
+    """Return the real paths of howdah's own directories on this machine, and of the engines' homes in `homes`. They are
+    left out when a directory that contains them is sent. A directory that contains `root` is not returned, because a
+    user who names a path in it means that path."""
     environment = os.environ
     kept = [os.path.join(home, name) for home in homes for name in ("jobs", "cache")]
     with contextlib.suppress(RuntimeError):  # in a container nobody may know a home, and nothing is kept there

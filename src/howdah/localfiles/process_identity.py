@@ -1,4 +1,4 @@
-"""Tells a process from a later one that has the same number: by the boot, and by when it started."""
+"""Distinguishes a process from a later one with the same number: by the boot, and by the time of its start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def start_of(pid: int) -> int:
 
 
 def identity_of(pid: int) -> str:
-    """Return what no other process ever has: the id of the boot, and the start; "" if it is gone or a zombie. Raises as
-    `start_of`."""
+    """Return a text that no other process ever has: the id of the boot, and the start; "" if it is gone or a zombie.
+    Raises as `start_of`."""
     ticks = start_of(pid)
     return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{ticks}" if ticks else ""

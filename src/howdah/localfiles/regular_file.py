@@ -45,8 +45,8 @@ def exists(path: str | os.PathLike[str]) -> bool:
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a file as the `opener` of `open`, which may be told to read what others have put there; a directory is left
-    to `open` to refuse.
+    """Open a file as the `opener` of `open`, for reads of files that others may have put there; `open` itself refuses a
+    directory.
 
     Raises:
         StagingError: it is a pipe, a device or something else that may never end. OSError: it can't be opened.
@@ -98,7 +98,7 @@ def _read_pieces(descriptor: int, max_bytes: int, wait_s: float) -> Iterator[byt
 
 
 def is_private(status: os.stat_result) -> bool:
-    """Return whether nobody but its owner may read a file: ssh takes no other key, and libpq no other password file."""
+    """Return whether only its owner may read a file: ssh accepts no other key, and libpq no other password file."""
     return not status.st_mode & 0o077
 
 

@@ -1,8 +1,9 @@
 """Sends a file or a directory over a connection, and receives it.
 
-It goes as a sequence of entries: four bytes of length, a JSON object that describes a file, a directory or a link, and
-the file's bytes, which the kernel copies by itself (sendfile). The last entry says that all is there, or what went
-wrong: a broken connection never looks like an end. What is received gets its name when it is complete.
+The transfer is a sequence of entries: four bytes of length, a JSON object that describes a file, a directory or a link,
+and the file's bytes, which the kernel copies by itself (sendfile). The last entry says that everything was sent, or
+what went wrong, so a broken connection never looks like an end. A received file or directory gets its name when it is
+complete.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ _MAX_ENTRY = 1 << 20
 NO_FILE = "it is neither a file nor a directory"
 _BROKEN = (ConnectionError, socket.timeout)
 _TOP = "top"
-"""The name of what is copied while it is under way: its receiver decides what it is called."""
+"""The name of the file or directory during the transfer: its receiver decides its final name."""
 _LENGTH = struct.Struct("!I")
 
 
 class CopyProblem(Exception):
-    """What was to be copied is not there, or cannot be read or written, for this reason."""
+    """The file or directory does not exist, or cannot be read or written, for this reason."""
 
 
 # Sending
 
 
 def send_tree(path: Path, connection: socket.socket) -> list[str]:
-    """Send the file or the directory at `path`; return what is left out of a directory: sockets, pipes and devices, and
-    what this user may not read.
+    """Send the file or the directory at `path`. Return what is left out of a directory: sockets, pipes and devices, and
+    files that this user may not read.
 
-    What is wrong with `path`, and what is left out, is sent, too.
+    A problem with `path`, and the names of what is left out, are sent, too.
 
     Raises:
         OSError: the connection breaks.
@@ -59,7 +60,7 @@ def send_tree(path: Path, connection: socket.socket) -> list[str]:
 
 
 def _first_names(names: list[str]) -> list[str]:
-    """Return the names that have room in an entry, and how many there are more."""
+    """Return the names for which an entry has room, and the number of further ones."""
     room, kept = _MAX_ENTRY // 2, list[str]()
     for name in names:
         room -= len(json.dumps(name))
@@ -94,7 +95,7 @@ def _entries(path: Path, name: str, leave_out: Callable[[str], object]) -> Itera
 
 
 def _send(path: Path, name: str, connection: socket.socket) -> bool:
-    """Send one entry; return whether it is one that can be sent."""
+    """Send one entry; return False if it is of a kind that cannot be sent."""
     try:
         status = path.lstat()
         described = {"name": name, "mode": stat.S_IMODE(status.st_mode) & 0o777, "modified_ns": status.st_mtime_ns}
@@ -140,8 +141,8 @@ def receive_tree(
     tell_left_out: Callable[[str], object] = str,
 ) -> Path:
     """Write what `send_tree` sends to `destination`, or under `name` into it if it is a directory; return the path. A
-    file replaces a file. `early` has been received of it already. The sender has no say in where it is written.
-    `tell_left_out` is called with the name of each thing that the sender has left out.
+    file replaces a file. `early` are bytes of it that have been received already. The sender cannot influence where it
+    is written. `tell_left_out` is called with the name of each thing that the sender has left out.
 
     Raises:
         CopyProblem: the sender could not read it, or it cannot be written here. Then nothing is.
@@ -183,7 +184,7 @@ class _Receiver:
         self.left_out: list[str] = []
 
     def receive(self) -> Path:
-        """Receive all; return the path at the top."""
+        """Receive all entries; return the path at the top."""
         while True:
             size = _LENGTH.unpack(self._read(_LENGTH.size))[0]
             if size > _MAX_ENTRY:

@@ -1,6 +1,6 @@
-"""What an engine keeps of the output of ended jobs: pairs of a heading (`worker:1 attempt 1 stdout`) and some bytes.
+"""An engine's archive of the output of ended jobs: pairs of a heading (`worker:1 attempt 1 stdout`) and some bytes.
 
-The rule: the pieces of a stream come in order, and this module alone knows how a heading is written.
+The rule: the pieces of a stream come in order, and only this module knows how a heading is written.
 """
 
 from __future__ import annotations

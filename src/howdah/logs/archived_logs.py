@@ -1,9 +1,9 @@
 """The logs of ended jobs: copied once from the engine's archive, then read at any offset.
 
-The rule: the copies of all tasks together stay below a bound of bytes, and those used least recently are removed first;
-where this machine has no room the request is refused, and nothing else is harmed. A copy that may be incomplete,
-because a node has not delivered its logs yet, is made again. No request waits forever: a copy that takes long goes on,
-and its request is refused with the advice to ask again.
+The rule: the copies of all tasks together stay below a bound of bytes, and those used least recently are removed first.
+If this machine has no room the request is refused, and nothing else is harmed. A copy that may be incomplete, because a
+node has not delivered its logs yet, is made again. No request waits forever: a copy that takes long goes on, and its
+request is refused with the advice to ask again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ PARALLEL = 4
 WAIT_S, COPY_S, SEARCH_S = 50.0, 600.0, 50.0
 """Longest wait of a request for a copy, longest time of a copy, longest wait for a search: callers wait a minute."""
 REFRESH_S, REFRESH_FACTOR = 5.0, 10
-"""A copy that may be incomplete is made again after this time, and after this multiple of what the copy took."""
+"""A copy that may be incomplete is made again after this time, or after this multiple of the time that the copy
+took."""
 T = TypeVar("T")
 
 
@@ -126,7 +127,7 @@ class ArchivedLogs:
         return results.answer(time.monotonic() - began)
 
     def close(self) -> None:
-        """End all copies and searches. A thread that waits for the archive ends with its next piece."""
+        """End all copies and searches. A thread that waits for the archive ends when the next piece comes."""
         self._closed.set()
         self._searches.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -143,7 +144,8 @@ class ArchivedLogs:
         return copying
 
     async def _copy(self, archive: LogArchive, job_id: str, task: TaskId, path: Path) -> None:
-        """Copy the logs of a task. The copy takes its place in one step, because others may be reading the old one."""
+        """Copy the logs of a task. The copy is put in its place in one step, because other requests may be reading the
+        old one."""
         began = time.monotonic()
         fresh, old = (path.with_name(f"{path.name}{end}") for end in (".part", ".old"))
         try:
@@ -167,7 +169,8 @@ class ArchivedLogs:
         return asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def _copy_into(self, archive: LogArchive, job_id: str, task: TaskId, directory: Path) -> bool:
-        """Return whether the archive was complete, asked before the copy: what arrives meanwhile may be missed."""
+        """Copy the logs, and return whether the archive was complete. This is asked before the copy, because logs that
+        arrive meanwhile may be missed."""
         try:
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(parents=True, mode=0o700)
@@ -194,8 +197,8 @@ class ArchivedLogs:
             yield piece
 
     async def _remove_oldest(self, newest: Path, old: Path) -> None:
-        """Remove the copies used least recently until all fit. Which go is decided on the event loop, not in a thread:
-        no read is half done there, and all waiting readers are known."""
+        """Remove the copies used least recently until all fit. The choice is made on the event loop, not in a thread:
+        there no read is in progress, and all waiting readers are known."""
         sizes = await self._in_thread(lambda: self._copy_sizes(old))
         total, gone = sum(sizes.values()), list[Path]()
         for path, size in sizes.items():

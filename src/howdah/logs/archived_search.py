@@ -1,9 +1,9 @@
 """`python -m howdah.logs.archived_search`: searches archived logs in a process of its own.
 
-The rule: the parent process reads the archive, because it has the engine. The helper searches the bytes that it is
-sent, because a regular expression may take forever, and no other thread of its process runs meanwhile. Whenever the
-helper reports {"read": 1}, the parent sends all pieces of the logs through a pipe. The parent ends the helper, which
-also ends itself soon after its time is over.
+The rule: the parent process reads the archive, because it has the engine. The helper searches the bytes that it gets,
+because a regular expression may take forever, and no other thread of its process runs meanwhile. Whenever the helper
+reports {"read": 1}, the parent sends all pieces of the logs through a pipe. The parent ends the helper, which also ends
+itself soon after its time is over.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from howdah.spec.values import dataclass
 from howdah.wire.helper_main import helper_environment, run_helper_main, write_line
 
 ReadLogs = Callable[[], Iterable[tuple[str, bytes]]]
-"""Reads the logs from the beginning, as `search_archive` needs them, perhaps more than once."""
+"""Reads the logs from the beginning, in the form for `search_archive`; it may be called more than once."""
 _SIZES = struct.Struct("!II")
 """The lengths of a heading and of its piece, sent before both. A heading of length 0 ends the pieces."""
 GRACE_S = 5

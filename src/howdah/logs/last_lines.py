@@ -1,4 +1,4 @@
-"""The last lines of what a program printed, for the message about its end."""
+"""The last lines of a program's output, for the message about its end."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from howdah.logs.output_text import newest, readable
 LAST_BYTES = 4096
 LAST_LINES = 20
 END_BYTES = 1 << 16
-"""How much of a stream's end is searched for a failure's cause: a traceback is longer than what people are shown."""
+"""Bytes at a stream's end that are searched for a failure's cause: a traceback is longer than the lines that people
+see."""
 _OWN = "[howdah: "
-"""How the lines begin that howdah writes among a program's."""
+"""The beginning of lines that howdah writes among a program's lines."""
 
 
 def last_lines(data: bytes, limit: int = LAST_LINES) -> tuple[str, ...]:
@@ -23,30 +24,31 @@ def last_lines(data: bytes, limit: int = LAST_LINES) -> tuple[str, ...]:
 
 
 def choose_last_lines(stderr: tuple[str, ...], stdout: tuple[str, ...], limit: int = LAST_LINES) -> tuple[str, ...]:
-    """Return the last lines of stderr, where programs say what went wrong. If only howdah's own lines are there, since
-    the program's go to stdout (`2>&1 | tee`), return those of stdout with howdah's after them."""
+    """Return the last lines of stderr, where programs report errors. If it has only howdah's own lines, because the
+    program's go to stdout (`2>&1 | tee`), return those of stdout, followed by howdah's."""
     if all(line.startswith(_OWN) for line in stderr):
         return (*stdout, *stderr)[-limit:]
     return stderr
 
 
 class OutputEnd(NamedTuple):
-    """The end of what a program printed, for the search of why it ended."""
+    """The end of a program's output, in which the reason of its end is searched."""
 
     lines: tuple[str, ...]
     is_stderr: bool = True
-    """Whether they are of stderr; else they are results, too."""
+    """Whether the lines are those of stderr; lines of stdout may also be results."""
 
 
 def output_end(stderr: bytes, stdout: bytes) -> OutputEnd:
-    """Return the end of the stream that says what went wrong (see `choose_last_lines`)."""
+    """Return the end of the stream that explains the failure (see `choose_last_lines`)."""
     said = last_lines(stderr, END_BYTES)
     lines = choose_last_lines(said, last_lines(stdout, END_BYTES), END_BYTES)
     return OutputEnd(lines, lines == said)
 
 
 def cut_lines(data: bytes) -> bytes:
-    """Return the last 64 KiB of `data` after cutting long lines: one line alone would push out all that explains it."""
+    """Return the last 64 KiB of `data` after cutting long lines: a single line could push out all lines that explain
+    the failure."""
     if not _has_long_line(data):
         return data[-END_BYTES:]
     *lines, last = data.split(b"\n")

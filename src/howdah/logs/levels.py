@@ -25,13 +25,14 @@ LEVELS: Mapping[str, tuple[bytes, ...]] = {
 (frontend/src/logs/logLines.ts)."""
 BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {"error": (b"E0", b"E1", b"F0", b"F1"), "warning": (b"W0", b"W1")}
 DAY = rb"\d[0-3]\d "
-"""How lines of glog begin, which also give a level: a letter, the month and the day."""
+"""The beginning of glog's lines, which also shows a level: a letter, the month and the day."""
 
 _RANK = re.compile(
     rb"\s*(?:\[[\w.:,-]{1,40}\](?:<\w{1,20}>)?|\([^()]{1,60} pid=\d{1,9}[^()]{0,60}\)|"
     rb"\w{1,20}[_:-]?\d{1,6}\s*[:|>]|\d{1,6}:)[: |>]*"
 )
-"""What launchers write before each line of a rank: `[rank0]: `, `[1,3]<stderr>:`, `(train pid=7) `, `worker:1 | `."""
+"""The prefix that launchers write before each line of a rank: `[rank0]: `, `[1,3]<stderr>:`, `(train pid=7) `,
+`worker:1 | `."""
 
 
 def level_of(line: bytes) -> str:
@@ -45,8 +46,8 @@ def _has_level(level: str, line: bytes) -> bool:
 
 
 class Traceback:
-    """Follows Python tracebacks in a stream, line by line. A rank may stand before each line of one; those of several
-    ranks may come between each other."""
+    """Follows Python tracebacks in a stream, line by line. Each line may begin with a rank, and the tracebacks of
+    several ranks may be interleaved."""
 
     _BEGIN = b"Traceback (most recent call last):"
     _MAX_OPEN = 64
@@ -56,7 +57,7 @@ class Traceback:
 
     @property
     def goes_on(self) -> bool:
-        """Return whether a traceback has begun, and its end was not added."""
+        """Return whether a traceback has begun and has not ended yet."""
         return bool(self._open)
 
     def add(self, line: bytes) -> bool:

@@ -1,8 +1,8 @@
-"""Says of a piece of a log which lines it holds, when they were printed and to which stream, from the index of the
-task's streams.
+"""Determines the lines in a piece of a log, the times at which they were printed and their streams, from the index of
+the task's streams.
 
-The rule: a number is the true one or None. Where the index has no place in the piece, the lines since the last known
-place are counted, if that takes few bytes to read.
+The rule: a number is the true one or None. If the index has no place in the piece, the lines since the last known place
+are counted, provided that this takes few bytes to read.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Awaitable, Callable
 from howdah.logs.stream_index import BOTH, StreamIndex
 
 MAX_COUNTED_BYTES = 4 << 20
-"""Bytes that are read at most to count the lines before a piece."""
+"""The most bytes that are read to count the lines before a piece."""
 MAX_TIMES = 1000
 """The most times of one piece."""
 _READ_BYTES = 512 << 10
 ReadLog = Callable[[int, int], Awaitable[tuple[int, bytes]]]
-"""Reads a log from an offset on, some bytes at most; returns where the bytes begin, and the bytes."""
+"""Reads a log from an offset on, up to a number of bytes; returns the offset of the bytes, and the bytes."""
 
 
 def line_times(index: StreamIndex, stream: str, offset: int, data: bytes) -> list[tuple[int, float]]:
-    """Return the times that are known of the lines of `data`, which begins at `offset`: pairs of the number of a line
-    within `data`, from 0, and the time since which it and the lines after it were printed."""
+    """Return the known times of the lines of `data`, which begins at `offset`: pairs of the number of a line within
+    `data`, from 0, and the time since which this line and the lines after it were printed."""
     times: dict[int, float] = {}
     first = index.when(stream, offset)
     if first is not None:
@@ -37,8 +37,8 @@ def line_times(index: StreamIndex, stream: str, offset: int, data: bytes) -> lis
 
 def line_streams(index: StreamIndex, stdout_bytes: int, offset: int, data: bytes) -> list[tuple[int, str]]:
     """Return the streams of the lines of `data`, a piece of both streams that begins at `offset`: pairs of the number
-    of a line within `data`, from 0, and the stream that it and the lines after it were printed to. `stdout_bytes` is
-    the size of stdout so far."""
+    of a line within `data`, from 0, and the stream to which this line and the lines after it were printed.
+    `stdout_bytes` is the size of stdout so far."""
     streams: list[tuple[int, str]] = []
     counted = line = 0
     for place, stream, _, _ in index.pieces({"stdout": stdout_bytes, "stderr": 1 << 62}, offset):
@@ -57,7 +57,7 @@ def reaches_index_end(index: StreamIndex, end: int) -> bool:
 
 
 async def first_line_number(index: StreamIndex, stream: str, offset: int, data: bytes, read: ReadLog) -> int | None:
-    """Return the number, from 1, of the line with which `data` begins, which is at `offset` of the stream."""
+    """Return the number, from 1, of the first line of `data`, which begins at `offset` of the stream."""
     known, lines = index.before(stream, offset)
     inside = index.between(stream, offset, offset + len(data))
     if known < offset and inside:

@@ -29,14 +29,14 @@ class LogLine(NamedTuple):
     """One line of a log."""
 
     time: float
-    """When the line was printed; 0 where that is not known."""
+    """When the line was printed; 0 if that is not known."""
     task: str
     attempt: int
     stream: str
     text: bytes
     """The line without its end."""
     offset: int = 0
-    """Where the line begins in its stream."""
+    """The offset of the line in its stream."""
 
 
 class LineFilter(NamedTuple):
@@ -45,7 +45,7 @@ class LineFilter(NamedTuple):
     level: str = ""
     """The least level."""
     pattern: re.Pattern[bytes] | None = None
-    """What the lines must match."""
+    """The pattern that the lines must match."""
     since: float = 0.0
     """The time since which the lines were printed."""
     tail: int = 0
@@ -64,8 +64,8 @@ class LineFilter(NamedTuple):
     def select(
         self, lines: Iterable[LogLine], tracebacks: dict[StreamKey, Traceback] | None = None
     ) -> Iterable[LogLine]:
-        """Return those of `lines` that are chosen. `tracebacks`: those in which earlier lines of a stream lay, for
-        lines that come in several calls."""
+        """Return the chosen lines of `lines`. If the lines of a stream come in several calls, `tracebacks` are those in
+        which its earlier lines lay."""
         known = {} if tracebacks is None else tracebacks
         chosen = (line for line in lines if self.matches(line, self.level != "" and _in_traceback(line, known)))
         return deque(chosen, self.tail) if self.tail else chosen
@@ -140,7 +140,8 @@ class ArchivedLines:
         return sorted(key for key in self._attempts if attempt in (0, key[1]))
 
     def chunk(self, key: StreamKey, offset: int, limit: int) -> tuple[int, int, bytes]:
-        """Return (offset, size, bytes) of a stream, as `StoredLogs.chunk` does; nothing of one that was not kept."""
+        """Return (offset, size, bytes) of a stream, as `StoredLogs.chunk` does; nothing for a stream that was not
+        kept."""
         files = self._attempts.get(key[:2], {})
         if key.stream not in files:
             return 0, 0, b""
@@ -171,11 +172,12 @@ class AttemptLines:
 
     @property
     def has_more(self) -> bool:
-        """Return whether the last call with `last` has not come to the end: it reads a part of bounded size."""
+        """Return whether the last call with `last` has not reached the end, because it reads only a part of bounded
+        size."""
         return bool(self._unread_streams)
 
     def read(self, number: int, last: bool = False) -> list[LogLine]:
-        """Return the complete lines that were not read before. With `last` they are those up to where the streams ended
+        """Return the complete lines that were not read before. With `last` they are those up to the ends of the streams
         at the first such call, and an incomplete last line as well, but see `has_more`. `number` is the number of the
         attempt.
 

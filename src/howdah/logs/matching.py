@@ -15,7 +15,7 @@ Find = Callable[[bytearray, int, int], int]
 
 
 def line_finders(query: LogQuery) -> tuple[Find, Find]:
-    """Return a function that finds the next match in a buffer, and one that must find something in its line, too."""
+    """Return a function that finds the next match in a buffer, and one that must find a match in the same line, too."""
     text = query.text.encode()
     if not text:
         return _find_level(query.level), lambda _buffer, start, _stop: start
@@ -65,7 +65,7 @@ def _find_pattern(text: bytes) -> Find:
 
 
 def _find_level(level: str) -> Find:
-    """Return a function that finds the first word that gives a line this level, or a worse one."""
+    """Return a function that finds the first word that gives a line this level, or a more severe one."""
     levels = [each for each in LEVELS if level in ("warning", each)]
     words = {word: _find_text(word) for each in levels for word in LEVELS[each]}
     beginnings = {start: _find_beginning(start) for each in levels for start in BEGINNINGS[each]}

@@ -1,5 +1,5 @@
-"""Shows what programs print as a terminal would: the newest state of a line, colours where there are colours, and
-nothing that controls the terminal. Executors use it, too, which have Python 3.7."""
+"""Shows a program's output as a terminal would: the newest state of a line, colours if there are colours, and nothing
+that controls the terminal. Executors use it, too, which have Python 3.7."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _RESET = "\x1b[0m"
 def readable(line: bytes, colours: bool = False) -> str:
     """Return a line of a program's output as text.
 
-    Of what it writes over again and again, after a carriage return, the last is left. With `colours` these stay, and
-    end with the line. Bytes that are no UTF-8 or would control the terminal are escaped.
+    If parts of the line overwrite each other, after carriage returns, only the last one is kept. With `colours` colours
+    stay, and end with the line. Bytes that are not UTF-8 or would control the terminal are escaped.
     """
     text = newest(line).decode("utf-8", "backslashreplace")
     if text.isprintable():
@@ -33,14 +33,15 @@ def readable(line: bytes, colours: bool = False) -> str:
 
 
 def plain(line: bytes) -> bytes:
-    """Return what of a line is read: what is left of it on a terminal, without colours and other controls."""
+    """Return the readable text of a line: its newest state on a terminal, without colours and other controls."""
     if b"\x1b" not in line and b"\r" not in line:
         return line
     return _CONTROL_BYTES.sub(b"", newest(line)).rstrip(b"\r")
 
 
 def newest(line: bytes) -> bytes:
-    """Return what is left of a line on a terminal: what comes after the last carriage return that something follows."""
+    """Return the newest state of a line on a terminal: the part after the last carriage return that is followed by
+    something."""
     return line.rstrip(b"\r").rpartition(b"\r")[2]
 
 
@@ -51,6 +52,6 @@ def _escaped(text: str) -> str:
 
 
 def _is_harmless(char: str) -> bool:
-    """Return whether a terminal shows a letter that Python calls not printable, and obeys nothing: such as wide spaces
-    of Chinese texts, and what joins emoji. What turns the direction of writing is none of these."""
+    """Return whether a terminal merely shows a letter that Python calls not printable, such as wide spaces of Chinese
+    texts, and joiners in emoji. Characters that change the direction of writing are not harmless."""
     return char in "\t\u00ad\u200c\u200d" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")

@@ -33,7 +33,7 @@ class LogQuery:
     regex: bool = False
     """`text` is a regular expression."""
     level: str = ""
-    """Only lines of this level (`error`), or of this or a worse level (`warning`)."""
+    """Only lines of this level (`error`), or of this or a more severe level (`warning`)."""
     since: float = 0.0
     """Only lines that were printed at this time or later, in epoch seconds; lines without a known time match."""
     until: float = float("inf")
@@ -183,7 +183,7 @@ class SearchedStream:
     start: int = 0
     """Offset in the stream of the file's first byte."""
     end: int = 0
-    """Offset in the stream behind the file's last byte."""
+    """Offset in the stream after the file's last byte."""
     lines: int = 0
     """Number of lines of the stream before `start`."""
     times: str = ""
@@ -207,9 +207,9 @@ class LogSearchReply(HelperReply):
     hits: tuple[Mapping[str, Any], ...] = ()
     """The fields of each `LogMatch`."""
     scanned_bytes: int = 0
-    """How much was searched."""
+    """The number of bytes that were searched."""
     complete: bool = False
-    """Everything was searched, and no limit cut the matches short."""
+    """Whether everything was searched, and no limit cut the matches short."""
     problems: tuple[str, ...] = ()
     """Streams that could not be searched, and why."""
 
@@ -224,7 +224,7 @@ class SearchResults:
         self._problems: list[str] = []
 
     def add(self, answer: Mapping[str, Any]) -> None:
-        """Add what was found in one place."""
+        """Add the matches that were found in one place."""
         self._hits += answer.get("hits", ())
         self._scanned += int(answer.get("scanned_bytes", 0))
         self._complete = self._complete and bool(answer.get("complete"))

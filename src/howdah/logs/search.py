@@ -53,7 +53,7 @@ class Search:
 
     @property
     def key(self) -> StreamKey:
-        """Return which stream is searched."""
+        """Return the key of the stream that is searched."""
         return StreamKey(self.task, self.attempt, self.stream)
 
     def limit_to_span(self, order: StreamIndex) -> None:
@@ -97,8 +97,8 @@ class Search:
             kept = left
 
     def _matching_lines(self, buffer: bytearray, end: int) -> Iterator[tuple[int, int, str]]:
-        """Yield where each matching line begins and ends, and its level if its text does not show it: a search for a
-        level alone also finds the frames of a traceback."""
+        """Yield the beginning and the end of each matching line, and its level if its text does not show it: a search
+        for a level alone also finds the frames of a traceback."""
         whole_tracebacks = bool(self.query.level) and not self.query.text
         place, at = 0, self._find(buffer, 0, end)
         while place < end:
@@ -134,7 +134,7 @@ class Search:
 
 
 def _end_of_complete_lines(buffer: bytearray, filled: int, last: bool) -> int:
-    """Return how much of the buffer holds complete lines, or parts of one that is too long."""
+    """Return the number of bytes in the buffer that hold complete lines, or parts of a line that is too long."""
     if last:
         return filled
     end = buffer.rfind(b"\n", 0, filled) + 1
@@ -193,7 +193,7 @@ class LineCounter:
 
 
 def search_files(files: Iterable[SearchedStream], query: LogQuery) -> dict[str, Any]:
-    """Search all `files`; `problems` names those that are gone, or whose node does not answer."""
+    """Search all `files`; `problems` names the files that are gone, or whose node does not answer."""
     hits: list[LogMatch] = []
     problems: list[str] = []
     scanned, complete = 0, True
@@ -216,9 +216,9 @@ def search_archive(
     attempt: int = 0,
     stream: str = BOTH,
 ) -> dict[str, Any]:
-    """Search archived logs, as `howdah.engines.Engine.logs` yields them for the stream `*`: those of `tasks`, of one
-    attempt or of all (0). `read` is called again for streams that hold more matches before the query's time than the
-    query's limit: the archive may have the times of lines after the lines themselves."""
+    """Search archived logs, which `howdah.engines.Engine.logs` yields for the stream `*`: those of `tasks`, of one
+    attempt or of all (0). `read` is called again for streams that have more matches before the query's time than the
+    query's limit, because the archive may have the times of lines after the lines themselves."""
 
     def wanted(key: StreamKey) -> bool:
         chosen = stream in (BOTH, key.stream) or key.stream == TIMES
@@ -241,8 +241,8 @@ def _search_streams(
     wanted: Callable[[StreamKey], bool],
     spans: Mapping[StreamKey, tuple[int, int]],
 ) -> tuple[list[tuple[Search, list[LogMatch]]], dict[StreamKey, tuple[int, int]]]:
-    """Return the wanted streams, each with its matches; and where to search again in those streams that were not
-    searched as far as the query's time."""
+    """Return the wanted streams, each with its matches; and the spans to search again in streams that were not searched
+    up to the query's time."""
     searched: list[tuple[Search, list[LogMatch]]] = []
     late: dict[StreamKey, tuple[int, int]] = {}
     for _, streams in itertools.groupby(archived_streams(pieces), key=lambda each: each[0][:2]):

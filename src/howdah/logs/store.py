@@ -1,9 +1,8 @@
-"""Readers of what one attempt printed: through the master while the attempt runs, from its NodeManager, or in a
+"""Readers of the output of one attempt: through the master while the attempt runs, from its NodeManager, or from a
 directory, which may be a copy of the engine's archive.
 
-A NodeManager shows the logs of containers that have ended for as long as their application runs, to
-whoever asks for the end of a file (`/ws/v1/node/containerlogs/CONTAINER/FILE?size=-N`): a few lines about the file,
-then its bytes.
+A NodeManager shows the logs of containers that have ended as long as their application runs, if it is asked for the end
+of a file (`/ws/v1/node/containerlogs/CONTAINER/FILE?size=-N`): a few lines about the file, then its bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _NO_LOG = "is not a file that a task has printed to"
 
 
 class AttemptLogs(ABC):
-    """Reads what one attempt printed."""
+    """Reads the output of one attempt."""
 
     @abstractmethod
     def read(self, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
@@ -66,7 +65,7 @@ class AttemptLogs(ABC):
 
 
 class LiveLogs(AttemptLogs):
-    """Reads what a running attempt printed through its master: `ask(stream, offset, limit)` returns the answer."""
+    """Reads the output of a running attempt through its master: `ask(stream, offset, limit)` returns the answer."""
 
     def __init__(self, ask: Callable[[str, int, int], LogChunk]) -> None:
         self._ask = ask
@@ -78,7 +77,7 @@ class LiveLogs(AttemptLogs):
         return answer.offset, answer.text.encode("latin-1")
 
     def size(self, stream: str) -> int:
-        """Return the size of a stream in bytes, when it was read last."""
+        """Return the size of a stream in bytes at its last reading."""
         return self._sizes[stream] if stream in self._sizes else self._ask(stream, -1, 1).size
 
 
@@ -103,8 +102,8 @@ class StoredLogs(AttemptLogs):
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Open what a task has printed, unbuffered. A program may have put something else there: a link to a file that only
-    this process may read (say a history server), or a pipe that no process writes to.
+    """Open a file with the output of a task, unbuffered. A program may have put something else there: a link to a file
+    that only this process may read (say a history server), or a pipe that no process writes to.
 
     Raises:
         OSError: the path is no regular file.
@@ -122,7 +121,7 @@ def open_log(path: Path) -> BinaryIO:
 
 
 class DirectoryLogs(StoredLogs):
-    """Reads logs in a directory of this machine; `paths` holds the files that do not have their stream's name."""
+    """Reads logs in a directory of this machine; `paths` holds the files whose names differ from their stream's."""
 
     def __init__(self, path: Path, paths: Mapping[str, Path] | None = None) -> None:
         self.path, self._paths = path, paths or {}
@@ -200,7 +199,7 @@ class NodeManagerLogs(StoredLogs):
             return length - (size - offset), body.read(min(limit, size - offset))
 
     def open(self, stream: str, last: int) -> tuple[BinaryIO, int]:
-        """Return a file that gives the last bytes of a stream, followed by some text of the node's, and the stream's
+        """Return a file that yields the last bytes of a stream, followed by some text of the node's; and the stream's
         size."""
         import http.client
         import urllib.request  # takes 30 ms, which only this call pays

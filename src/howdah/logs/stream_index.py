@@ -1,11 +1,11 @@
 """The index of an attempt's two streams, the short file `times`: in which order, and when, the task printed.
 
 A line of the index is `time stdout stderr lines lines`: the bytes of the streams from these offsets on were printed at
-that time or later, and before the time of the next line; the two numbers of lines count those of
-each stream that lie before them. The merged stream (`both`) consists of the bytes between two lines of the index,
-standard output first. Its offsets are the sums of both offsets, so each byte has one place. Offsets lie at the
-beginnings of lines. The module needs the standard library alone, because an executor writes the index; no byte of a log
-is lost, whatever the index lacks.
+that time or later, and before the time of the next line. The two numbers of lines count the lines of each stream before
+the offsets. The merged stream (`both`) consists of the bytes between two lines of the index, standard output first. Its
+offsets are the sums of both offsets, so each byte has one place. Offsets lie at the beginnings of lines. The module
+needs the standard library alone, because an executor writes the index; no byte of a log is lost, even if the index is
+incomplete.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ one if the bytes before are no longer kept."""
 
 
 _TOO_MANY = 1 << 60
-"""More bytes, or lines, than any stream has: a damaged index may say so."""
+"""More bytes, or lines, than any stream has; a damaged index may contain such numbers."""
 
 
 class StreamIndex:
@@ -52,7 +52,8 @@ class StreamIndex:
         return order
 
     def add(self, time: float, out: tuple[int, int], err: tuple[int, int]) -> None:
-        """Add a line: the bytes from these places of the streams on, each (offset, lines before it), came at `time`."""
+        """Add a line: the bytes from these places of the streams on, each given as (offset, lines before it), were
+        printed at `time`."""
         (stdout, out_lines), (stderr, err_lines) = out, err
         if self.times and (stdout < self.stdout[-1] or stderr < self.stderr[-1]):
             return
@@ -63,7 +64,7 @@ class StreamIndex:
         self._lines["stderr"].append(err_lines)
 
     def line(self, number: int) -> str:
-        """Return a line of the index as it stands in the file."""
+        """Return a line of the index in the form of the file."""
         out, err = (self.place(name, number) for name in STREAMS)
         return f"{self.times[number]:.3f} {out[0]} {err[0]} {out[1]} {err[1]}\n"
 
@@ -74,7 +75,7 @@ class StreamIndex:
         return self._offset(stream, number), sum(self._lines[name][number] for name in names)
 
     def before(self, stream: str, offset: int) -> tuple[int, int]:
-        """Return the last such place at or before `offset`."""
+        """Return the last place in the index at or before `offset`, in the form of `place`."""
         number = self._line_at(stream, offset)
         return self.place(stream, number) if number >= 0 else (0, 0)
 
@@ -94,8 +95,8 @@ class StreamIndex:
         return range(self._line_at(stream, begin) + 1, self._line_at(stream, end - 1) + 1)
 
     def span(self, stream: str, since: float, until: float) -> tuple[int, int]:
-        """Return the offsets between which all bytes of `stream` lie that were printed, or may have been printed, in a
-        span of time."""
+        """Return the offsets that enclose all bytes of `stream` that were printed, or may have been printed, in a span
+        of time."""
         numbers = range(len(self))
         first = next((number for number in numbers if self.times[number] >= since), len(self))
         last = next((number for number in reversed(numbers) if self.times[number] <= until), -1)

@@ -1,4 +1,4 @@
-"""The master: one loop that does what `step` decides, and writes down what happens."""
+"""The master: one loop that carries out the decisions of `step` and records the events of the job."""
 
 import sys
 

@@ -58,7 +58,7 @@ ENGINE_SILENT_S = 3.0
 """Seconds without an answer of the engine after which the master checks whether the event log is still its own.
 Engines answer every second."""
 CLAIM_S = 0.5
-"""Time beyond this for claiming the event log is added to all deadlines: leases may have been renewed meanwhile."""
+"""If claiming the event log takes longer, the excess is added to all deadlines, as leases may have been renewed."""
 HAND_OVER_S = 5.0
 """Limit in seconds for writing the files of a master that leaves the job to the next one."""
 LINGER_S = 0.1
@@ -165,14 +165,14 @@ class JobMaster:
         return self.allocator
 
     def signalled(self, name: str) -> None:
-        """Apply what the engine says that signal `name` means; this process has received it and has `registered`."""
+        """Apply the engine's meaning of the signal `name`, which this process has received and has `registered`."""
         event, pause_s = self._opened_allocator.signalled(name), self._opened_allocator.signal_pause_s
         asyncio.get_running_loop().call_later(pause_s, self.apply, event)
 
     def _is_the_master(self) -> bool:
-        """Return whether no other master can run the job: the engine has heard this master lately, or the event log
-        was read lately and was still this master's own. Executors that get no orders end when their lease is over, and
-        the next master waits for that."""
+        """Return whether no other master can run the job: the engine has heard this master lately, or the event log was
+        read lately and was still this master's own. Executors that get no orders end when their lease is over, and the
+        next master waits for the end of the leases."""
         return not self._opened_allocator.may_be_replaced() or since_boot() - self._confirmed_at < CONFIRMED_S
 
     async def _confirm_ownership(self) -> None:

@@ -8,8 +8,8 @@ import time
 
 
 class Broadcast:
-    """Wakes those who wait, on the running loop; who begins to wait after a call of `notify_all` waits for the next
-    one."""
+    """Wakes its waiters, on the running loop. A waiter that begins to wait after a call of `notify_all` waits for the
+    next call."""
 
     __slots__ = ("_waiting",)
 

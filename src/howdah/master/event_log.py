@@ -138,7 +138,7 @@ class EventLog:
         return written
 
     async def finish(self) -> None:
-        """Bring the file into the form that takes readers the fewest requests, because the job is over."""
+        """Merge the file's parts, because the job is over: readers then need the fewest requests."""
         await self._journal.finish()
 
     def close(self) -> None:

@@ -26,9 +26,11 @@ from howdah.wire.helper_main import PARENT, HelperReply
 
 MAX_ANSWER_S, MAX_COMMIT_S = 120.0, 600.0
 COMMIT_TRIES, COMMIT_AGAIN_S = 3, 5.0
-"""A helper that was killed, or could not start, has reported nothing about the outputs: another one is started."""
+"""Attempts to move the outputs, and seconds between them. A helper that was killed, or could not start, has reported
+nothing about the outputs, so another one is started."""
 FIND_TRIES, FIND_AGAIN_S = 3, 5.0
-"""A job does not fail because the file system did not answer once."""
+"""Attempts to find a checkpoint, and seconds between them: a job does not fail because the file system did not answer
+once."""
 BackgroundAction = actions.PublishSnapshot | actions.DiscardSnapshot | actions.FindCheckpoint | actions.NoteNodeFailures
 Reply = TypeVar("Reply", bound=HelperReply)
 
@@ -94,7 +96,7 @@ async def _find_checkpoint(action: actions.FindCheckpoint, job: JobSpec) -> Chec
 
 
 async def _reply_or_error(module: str, verb: str, request: object, reply_type: type[Reply]) -> Reply:
-    """Return the helper's reply; its `error` also says why there is none."""
+    """Return the helper's reply. If there is none, return a reply whose `error` says why."""
     try:
         return await run_helper(module, verb, request, reply_type, MAX_ANSWER_S)
     except asyncio.TimeoutError:

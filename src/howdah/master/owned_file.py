@@ -36,7 +36,7 @@ class OwnedFile(ABC):
     def __init__(self, uri: str, what: str, files: FileSystem) -> None:
         self.uri, self.what, self.files = uri, what, files
         self.known = 0
-        """Bytes that this master has read there, or has written."""
+        """The number of bytes in the file that this master has read or written."""
 
     @abstractmethod
     def read(self) -> bytes:
@@ -86,7 +86,7 @@ class OwnedFile(ABC):
         """Replace the whole file by `content`, which says as much as the file does."""
 
     def merge(self, at_the_end: bool = False) -> None:  # noqa: B027 - most files have one part
-        """Bring a file that has many parts into fewer, `at_the_end` of the job also the latest parts.
+        """Merge the parts of a file into fewer parts; `at_the_end` of the job this includes the latest parts.
 
         Raises:
             StagingError, EngineUnavailable: the parts stay as they are.
@@ -190,8 +190,9 @@ class SegmentedFile(OwnedFile):
     """
 
     block = 32
-    """So many segments are merged into one file, and so many of these again. Files that hold several segments begin at
-    a multiple of it, so that two of them never overlap in part, whoever wrote them: it must stay what it is."""
+    """The number of segments that are merged into one file, and of such files that are merged again. A file that holds
+    several segments begins at a multiple of it, so that two of them never overlap in part, whichever master wrote them.
+    The value must never change."""
 
     def __init__(self, uri: str, what: str, files: FileSystem) -> None:
         super().__init__(uri, what, files)
@@ -231,8 +232,8 @@ class SegmentedFile(OwnedFile):
             raise self.owner_changed()
 
     def append(self, data: bytes) -> None:
-        """Write a segment. A number that is taken has a batch of this master's own if its content begins `data`: the
-        store has written it, and the answer was lost."""
+        """Write a segment. If its number is taken and the segment there equals the beginning of `data`, it is this
+        master's own: the store has written it, and the answer was lost."""
         number, rest, sizes = self.last + 1, data, []
         while rest:
             if self._create(number, rest):
@@ -247,10 +248,10 @@ class SegmentedFile(OwnedFile):
             self._add(size)
 
     def claim(self, content: bytes, line: bytes) -> None:
-        """Write `line` as the next segment. After a lost answer the segment is read as another one's.
+        """Write `line` as the next segment. If the store's answer is lost, the segment counts as another master's.
 
         The number may be free because the earlier master has taken it, merged it with others and removed it since this
-        master read the file. Then a merged file is there that holds the number.
+        master read the file. Then there is a merged file that holds the number.
         """
         line = b"\n" + line if self._is_cut_short else line
         if self._create(self.last + 1, line):

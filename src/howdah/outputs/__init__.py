@@ -1,1 +1,1 @@
-"""What tasks write: part files, the commit that publishes them all at once, and snapshots while programs run."""
+"""The outputs of tasks: part files, the commit that publishes them all at once, and snapshots while programs run."""

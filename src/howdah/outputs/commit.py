@@ -42,7 +42,7 @@ _UNSEEN = (
     "that all machines of the job share"
 )
 _MAX_NUMBER_BYTES = 5
-"""Room for a number behind a name, as `-2`."""
+"""Room for a number after a name, such as `-2`."""
 
 
 @dataclass(frozen=True)
@@ -58,32 +58,34 @@ class OutputCommit:
     parts: tuple[tuple[str, str], ...] = ()
     """The parts that count: an attempt's own directory, and its name in the output ("" for the output itself)."""
     uploaded: tuple[str, ...] = ()
-    """The directories of `parts` in which a task says that it has stored its files."""
+    """The directories of `parts` in which a task reports that it has stored its files."""
     snapshot_prefix: str = ""
-    """What the names of the output's snapshots begin with; "" if there are none."""
+    """The beginning of the names of the output's snapshots; "" if there are none."""
     unfinished: str = ""
-    """Where those snapshots were written."""
+    """The directory in which those snapshots were written."""
     failed: str = ""
     """Where the parts go when the job has failed and its output is kept; "" removes them."""
 
     @property
     def gathered(self) -> str:
-        """Return where the uploaded files are gathered before the move."""
+        """Return the URI at which the uploaded files are gathered before the move."""
         return uris.join(self.temporary, "_commit")
 
     @property
     def replaced(self) -> str:
-        """Return where the output that is replaced is kept meanwhile."""
+        """Return the URI at which the replaced output is kept until the commit is done."""
         return self.temporary.rstrip("/") + "-replaced"
 
     @property
     def removed(self) -> str:
-        """Return where the output that is replaced is kept meanwhile, if nothing but a job's work is in it."""
+        """Return the URI at which the replaced output is kept until the commit is done, if it contains only a job's
+        work."""
         return self.temporary.rstrip("/") + "-removed"
 
     @property
     def replaced_beside(self) -> str:
-        """Return where what was replaced stays, if there is no trash and it is not as a job had published it."""
+        """Return the URI at which the replaced output stays, if there is no trash and it is not as a job had published
+        it."""
         ending = f".replaced-{uris.name(self.temporary).removeprefix('.howdah-')}"
         name = shorten(uris.name(self.final), MAX_NAME_BYTES - len(ending) - _MAX_NUMBER_BYTES)
         return uris.join(uris.parent(self.final), f"{name}{ending}")
@@ -106,27 +108,27 @@ class CommitRequest:
 
 @dataclass(frozen=True)
 class CommitReply(HelperReply):
-    """Which outputs are in place."""
+    """The result of a commit: the outputs that are in place."""
 
     committed: tuple[str, ...] = ()
     """URIs of the outputs that were committed."""
     kept: tuple[str, ...] = ()
     """URIs at which outputs of a failed job are kept."""
     replaced: tuple[str, ...] = ()
-    """URIs at which is kept what was in the outputs' places."""
+    """URIs at which the earlier contents of the outputs' places are kept."""
 
 
 def temporary_directory(job_id: str, number: int, final: str) -> str:
-    """Return where the parts of a job's output `number` are collected: beside its final place, so that one rename moves
-    the output."""
+    """Return the URI at which the parts of a job's output `number` are collected: beside its final place, so that one
+    rename moves the output."""
     return uris.join(uris.parent(final), f".howdah-{job_id}-{number}")
 
 
 def reserve(job: JobSpec, job_id: str, conf_dir: str = "", origins: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Make the directories of a job's outputs (absolute URIs), so that a missing permission shows before the work and
-    not after it, and lock the job's directory of checkpoints. `abandon` undoes both.
+    """Make the directories of a job's outputs (absolute URIs), and lock the job's directory of checkpoints. So a
+    missing permission shows before the work, not after it. `abandon` undoes both.
 
-    `origins` has what the user typed, by the path in the spec.
+    `origins` has the words that the user typed, by the path in the spec.
 
     Raises:
         StagingError: no permission, no quota.
@@ -146,7 +148,7 @@ def reserve(job: JobSpec, job_id: str, conf_dir: str = "", origins: Mapping[str,
 
 @contextlib.contextmanager
 def _naming(place: str, origins: Mapping[str, str]) -> Iterator[None]:
-    """Name in an error the place in the spec, and what the user typed there."""
+    """Add to an error the place in the spec, and the words that the user typed there."""
     try:
         yield
     except StagingError as error:
@@ -173,7 +175,8 @@ def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
 
 
 def commit(output: OutputCommit, fs: FileSystem) -> str:
-    """Move an output to its place; return where what was there before is kept, "" if nothing is.
+    """Move an output to its place; return the URI at which the earlier content of the place is kept, "" if there is
+    none.
 
     Raises:
         StagingError: something else is there already, or may not be written; the error names where the uploads are.
@@ -198,15 +201,15 @@ def commit(output: OutputCommit, fs: FileSystem) -> str:
 
 
 def _keep_programs_mark(fs: FileSystem, uri: str) -> None:
-    """Give the program's own _SUCCESS, which may be a manifest, another name: howdah's takes its place."""
+    """Rename the program's own _SUCCESS, which may be a manifest, because howdah's takes its place."""
     found = fs.stat(uri)
     if found is not None and found.size and not is_published(fs, uris.parent(uri)):
         _move(fs, uri, f"{uri}.program")
 
 
 def discard(output: OutputCommit, fs: FileSystem) -> None:
-    """Remove what was uploaded for an output, and put back what was there before. An output that has been published
-    stays."""
+    """Remove the uploaded files of an output, and put back the earlier content of its place. An output that has been
+    published stays."""
     _undo_interrupted_move(fs, output)
     _put_back(fs, output)
     _put_replaced_away(fs, output)
@@ -214,10 +217,10 @@ def discard(output: OutputCommit, fs: FileSystem) -> None:
 
 
 def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
-    """Move what was uploaded for an output of a failed job to `failed`, without _SUCCESS, and remove the rest.
+    """Move the uploaded files of a failed job's output to `failed`, without _SUCCESS, and remove the rest.
 
-    It replaces what an earlier job has left there. Return whether anything was uploaded, and where anything else is
-    now that was there."""
+    They replace the files that an earlier job has left there. Return whether anything was uploaded, and the URI to
+    which anything else at that place was moved."""
     _undo_interrupted_move(fs, output)
     if fs.exists(uris.join(output.final, output.marker)):  # published: what is still gathered is copied already
         discard(output, fs)
@@ -242,9 +245,9 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
 
 
 def _undo_interrupted_move(fs: FileSystem, output: OutputCommit) -> None:
-    """Remove the copies that an interrupted move, in an object store, has made in the output's place: until _SUCCESS,
-    which is copied last, is there, all that was uploaded is still where it was. The marker, by which this is known,
-    goes last."""
+    """Remove the copies that an interrupted move, in an object store, has made in the output's place. Until _SUCCESS,
+    which is copied last, exists there, all uploaded files are still at their old place. The marker, which shows that
+    the move is this job's, is removed last."""
     marker = uris.join(output.final, output.marker)
     if fs.exists(marker) and not fs.exists(uris.join(output.final, SUCCESS)) and fs.exists(output.gathered):
         names = {uris.below(entry.uri, output.gathered) for entry in fs.walk(output.gathered)} - {output.marker}
@@ -254,15 +257,16 @@ def _undo_interrupted_move(fs: FileSystem, output: OutputCommit) -> None:
 
 
 def _put_back(fs: FileSystem, output: OutputCommit) -> None:
-    """Put back what was in the output's place, also what an interrupted move has left there only some of."""
+    """Put back the earlier content of the output's place, even if an interrupted move has left only a part of it
+    there."""
     for before in (output.removed, output.replaced):
         if fs.exists(before) and (not fs.exists(output.final) or _is_rest_of(fs, output.final, before)):
             _move(fs, before, output.final)
 
 
 def _is_rest_of(fs: FileSystem, uri: str, whole: str) -> bool:
-    """Return whether an interrupted move between the two, in an object store, may have left at `uri` some of the files
-    of `whole`. What a job has published and nobody has changed since is no such rest."""
+    """Return whether the files at `uri` may be the rest of `whole` that an interrupted move between the two, in an
+    object store, has left. A directory that a job has published and nobody has changed since is no such rest."""
     if fs.moves_at_once(uri) or is_as_published(fs, uri):
         return False
     return _sizes(fs, uri).items() <= _sizes(fs, whole).items()
@@ -274,14 +278,14 @@ def _sizes(fs: FileSystem, uri: str) -> dict[str, int]:
 
 
 def _put_replaced_away(fs: FileSystem, output: OutputCommit) -> str:
-    """Put away what was at the output's place; return where it is now, "" if there was nothing or it is removed."""
+    """Put away the earlier content of the output's place. Return its URI now, "" if there was none or it is removed."""
     trashed = _put_away(fs, output.removed, output, output.final, is_a_jobs=True)
     return _put_away(fs, output.replaced, output, output.final, is_a_jobs=False) or trashed
 
 
 def _put_away(fs: FileSystem, uri: str, output: OutputCommit, place: str, is_a_jobs: bool) -> str:
-    """Move what is at `uri`, and was at `place`, to the trash; or else remove it if it is nothing but a job's work, and
-    move it aside if it may be anything. Return where it is now, "" if there is nothing or it is removed."""
+    """Move the content of `uri`, which was at `place`, to the trash. If there is no trash, remove it if it is nothing
+    but a job's work, and move it aside otherwise. Return its URI now, "" if there was none or it is removed."""
     if not fs.exists(uri):
         return ""
     with contextlib.suppress(StagingError):  # no permission or no quota there, or an encryption zone between
@@ -329,7 +333,7 @@ def _remove_unfinished(fs: FileSystem, output: OutputCommit) -> None:
 
 
 def _is_published(fs: FileSystem, output: OutputCommit) -> bool:
-    """Return whether this job's rename is done: its marker is at the final place, or nothing is left to move there."""
+    """Return whether this job's rename is done: its marker is at the final place, or no file is left to move there."""
     if fs.exists(uris.join(output.final, output.marker)):
         return not fs.exists(output.gathered)  # else the rename was interrupted
     if fs.exists(output.temporary) or not fs.exists(uris.join(output.final, SUCCESS)):
@@ -383,7 +387,7 @@ def _move_snapshots(fs: FileSystem, output: OutputCommit) -> None:
 
 
 def _move(fs: FileSystem, old: str, new: str) -> None:
-    """Move what is the job's own, or finish a move that was interrupted."""
+    """Move files of the job, or finish a move of them that was interrupted."""
     fs.rename(old, new, overwrite=not fs.moves_at_once(new))
 
 
@@ -403,7 +407,7 @@ def _publish(fs: FileSystem, output: OutputCommit) -> None:
 
 
 def commit_outputs(request: CommitRequest) -> CommitReply:
-    """Commit every output, also those after one that fails."""
+    """Commit every output, including those after one that fails."""
 
     replaced: list[str] = []
 
@@ -416,7 +420,8 @@ def commit_outputs(request: CommitRequest) -> CommitReply:
 
 
 def discard_outputs(request: CommitRequest) -> CommitReply:
-    """Discard every output, or move it to where a failed job keeps it; also those after one that fails."""
+    """Discard every output, or move it to the place where a failed job keeps it, including those after one that
+    fails."""
 
     replaced: list[str] = []
 

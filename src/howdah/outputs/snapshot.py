@@ -60,7 +60,7 @@ def is_inside_output(output: Output) -> bool:
 
 
 def copy_part_in_background(request: CopyPartRequest) -> CopyPartReply:
-    """Copy a part while its program runs, on idle cores alone."""
+    """Copy a part while its program runs, using only idle cores."""
     cpu_throttle.enable(request.uri)
     return copy_part(request)
 
@@ -90,7 +90,7 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
 
 
 class _PartCopy:
-    """Writes the files of one task's part; `earlier` holds those that an earlier snapshot has."""
+    """Writes the files of one task's part; `earlier` holds the files that an earlier snapshot has."""
 
     def __init__(
         self, fs: FileSystem, path: str, uri: str, earlier: dict[str, dict[str, Any]], names: uris.StoredNames
@@ -131,7 +131,8 @@ class _PartCopy:
             self.fs.delete(self._names.uri_of(name))
 
     def list_files(self, files: Mapping[str, Stamp], before: str, final: str) -> dict[str, dict[str, Any]]:
-        """Return what _SAVED lists; `before` is the path of the earlier snapshot's part, `final` that of this one."""
+        """Return the entries of _SAVED. `before` is the path of the earlier snapshot's part, `final` that of this
+        one."""
         found: dict[str, dict[str, Any]] = {}
         for name, stamp in sorted(files.items()):
             found[name] = {"size": stamp.size, "modified_ns": stamp.modified_ns}
@@ -143,7 +144,7 @@ class _PartCopy:
 
 
 def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
-    """Return what a part's _SAVED lists; nothing if it does not exist or cannot be read.
+    """Return the entries of a part's _SAVED; nothing if it does not exist or cannot be read.
 
     Raises:
         StagingError: a name in it leads elsewhere than to a file of this part, or of an earlier snapshot.
@@ -155,11 +156,11 @@ def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
 
 
 class _ManifestUnreadable(StagingError):
-    """What a part's _SAVED lists is not known."""
+    """The entries of a part's _SAVED are not known."""
 
 
 def _read_manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
-    """Return what a part's _SAVED lists. Raises StagingError as `_manifest`, _ManifestUnreadable if it can't be
+    """Return the entries of a part's _SAVED. Raises StagingError as `_manifest`, _ManifestUnreadable if it can't be
     read."""
     uri = uris.join(part, SAVED)
     try:
@@ -180,7 +181,8 @@ def _read_manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
 
 
 def _present(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
-    """Return what a part's _SAVED lists and is still there: somebody may have removed the snapshot that has a file."""
+    """Return the entries of a part's _SAVED whose files still exist: somebody may have removed the snapshot that has a
+    file."""
 
     @functools.cache
     def sizes(directory: str) -> dict[str, int]:
@@ -224,16 +226,16 @@ def files_in_earlier_snapshots(fs: FileSystem, uri: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class PublishSnapshotRequest:
-    """Asks to publish a finished snapshot, then to remove old ones."""
+    """A request to publish a finished snapshot, then to remove old ones."""
 
     temporary: str
-    """Where the snapshot was written."""
+    """The URI at which the snapshot was written."""
     final: str
-    """Where it is published."""
+    """The URI at which it is published."""
     to: str
-    """What the names of the output's snapshots begin with."""
+    """The beginning of the names of the output's snapshots."""
     keep: int = 0
-    """How many complete snapshots are kept; 0 keeps all."""
+    """The number of complete snapshots that are kept; 0 keeps all."""
 
 
 @dataclass(frozen=True)
@@ -250,14 +252,14 @@ class PublishSnapshotReply(HelperReply):
 
 @dataclass(frozen=True)
 class DiscardSnapshotRequest:
-    """Asks to remove what an unfinished snapshot has left."""
+    """A request to remove the remains of an unfinished snapshot."""
 
     temporary: str
-    """Where the snapshot was written."""
+    """The URI at which the snapshot was written."""
 
 
 def publish(request: PublishSnapshotRequest) -> PublishSnapshotReply:
-    """Publish a snapshot. An earlier snapshot's files that a later one refers to stay.
+    """Publish a snapshot. Files of an earlier snapshot to which a later one refers stay.
 
     Raises:
         StagingError: there is such a snapshot already, or it may not be written.
@@ -318,8 +320,8 @@ def _remove_old_snapshots(fs: FileSystem, to: str, keep: int) -> list[str]:
 
 
 def tidy(fs: FileSystem, temporary: str, to: str, output: str) -> None:
-    """Remove what unfinished snapshots have left, and the snapshots' own directories if they are empty: the one that
-    `to` names, and those that are made beside the `output` or its directory."""
+    """Remove the remains of unfinished snapshots, and the snapshots' own directories if they are empty: the directory
+    that `to` names, and those that are made beside the `output` or its directory."""
     if not fs.delete(temporary):
         return
     made = tuple(f"{path.rstrip('/')}{SAVED_SUFFIX}/" for path in (output, uris.parent(output)))
@@ -330,7 +332,7 @@ def tidy(fs: FileSystem, temporary: str, to: str, output: str) -> None:
 
 
 def report_moves() -> None:
-    """Write progress lines for the objects that moves copy from now on, so that the master sees that they go on."""
+    """Write progress lines from now on for the objects that moves copy, so that the master sees their progress."""
     lines, count = ProgressLines(), itertools.count(1)
     progress.on_moved = lambda _: lines(next(count), 0)
 

@@ -1,8 +1,8 @@
-"""`python -m howdah.outputs.stdout_writer`: writes what a program prints to a part file on any file system.
+"""`python -m howdah.outputs.stdout_writer`: writes a program's output to a part file on any file system.
 
 An executor runs this helper process (`howdah.wire.helper_main`), which also writes a line {"bytes"} from time to time.
 At the end one byte from the descriptor `verdict` means that the program has succeeded; without that byte the part is
-removed. A slow file system slows the program down: no more than a block is kept in memory.
+removed. A slow file system slows the program down, because no more than a block is kept in memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAST_BYTES = 4096
 
 
 class OutputPart:
-    """One part file, made when the first byte comes; one that an earlier run of the same attempt has left is
+    """One part file. It is made when the first byte comes; a part that an earlier run of the same attempt has left is
     removed."""
 
     def __init__(self, uri: str, name: str, format: str, options: Mapping[str, str]) -> None:
@@ -58,7 +58,7 @@ class OutputPart:
 
 
 class StdoutWriter:
-    """Copies bytes from the descriptor `source` to `part`, and reports how many."""
+    """Copies bytes from the descriptor `source` to `part`, and reports their number."""
 
     def __init__(self, part: OutputPart, source: int, verdict: int, stall_s: float) -> None:
         self.part, self.source, self.verdict, self.stall_s = part, source, verdict, stall_s
@@ -103,7 +103,7 @@ class StdoutWriter:
 
 
 def write_stdout(request: StdoutWriterRequest) -> StdoutWriterReply:
-    """Write what a program prints until it ends."""
+    """Write a program's output until the program ends."""
     # Writers of the user's are in the program's directory, which is searched last.
     sys.path.append(request.directory)
     output = request.output

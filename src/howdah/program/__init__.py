@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 Value = Union[str, bytes]
-"""What tasks share under a key."""
+"""The value of a key, which tasks share."""
 
 # Names of earlier versions; so are `alive` and `swap`.
 World = Peers
@@ -78,7 +78,7 @@ resume_from: Optional[str]
 def __getattr__(name: str) -> Any:
     """Read a fact about this program from its environment: `here.task` is `worker:1`, `here.rank` counts all roles.
 
-    `checkpoint_dir` and `resume_from` are None where the job has no checkpoints, or none to continue from.
+    `checkpoint_dir` and `resume_from` are None if the job has no checkpoints, or none to continue from.
     """
     if name == "inside":
         return _inside()
@@ -126,8 +126,8 @@ _progress_at = 0.0
 def heartbeat() -> None:
     """Report that this program still works, though it prints nothing and its progress does not change.
 
-    A program that has called this is taken to hang only when it stops calling. `progress` and `metric` count as calls.
-    Touches a file, at most once a second.
+    Once a program has called this, it counts as hanging only when it stops calling. `progress` and `metric` count as
+    calls. Touches a file, at most once a second.
     """
     global _touched_at
     now = time.monotonic()
@@ -145,7 +145,7 @@ alive = heartbeat
 
 
 def _tell_lost(error: OSError) -> None:
-    """Tell once that a report is lost: a disk that is full for a moment must not end a training."""
+    """Report once that a report is lost: a disk that is full for a moment must not end a training."""
     global _has_told_lost
     if not _has_told_lost:
         _has_told_lost = True
@@ -158,7 +158,8 @@ _has_told_lost = False
 def notice() -> Optional[Notice]:
     """Return the warning that this program's container, or its node, will be taken away; None without a warning.
 
-    The call reads a file: ask after each step, save what is worth it, and continue or end with a status other than 0.
+    The call reads a file. Ask after each step, save what must not be lost, and continue or end with a status other than
+    0.
     """
     return _read_notice(_current())
 
@@ -166,8 +167,8 @@ def notice() -> Optional[Notice]:
 def metric(name: str, value: float, step: Optional[int] = None) -> None:
     """Add a point to this task's metric `name`, at `step`. A thread sends the points, one batch a second.
 
-    A job keeps 500 metrics, and of each the first 3000 points (of more than ten metrics 30,000 together), and then some
-    200 for every tripling of its age. Infinite values and NaN are kept as gaps.
+    A job keeps 500 metrics. Of each metric it keeps the first 3000 points (of more than ten metrics 30,000 together),
+    and after that some 200 for every tripling of its age. Infinite values and NaN are kept as gaps.
     """
     from howdah.program import metrics
 
@@ -234,7 +235,7 @@ def put(key: str, value: Value, *, life: str = "epoch", ttl: Optional[float] = N
 
 
 def get(key: str, wait: Optional[float] = None) -> Optional[Value]:
-    """Return the value of `key`; None when there is none. `wait` is for how many seconds to wait for a value.
+    """Return the value of `key`; None when there is none. `wait` is the number of seconds to wait for a value.
 
     Raises:
         HereTimeout: no task put the key in time.
@@ -285,7 +286,7 @@ class Change:
 
 
 def watch(prefix: str = "", timeout: Optional[float] = None) -> Iterator[Change]:
-    """Yield the keys that begin with `prefix`, then each change; of several quick changes of a key the last.
+    """Yield the keys that begin with `prefix`, then each change; of several quick changes of a key only the last.
 
     The iteration ends when nothing has changed for `timeout` seconds; without a timeout it never ends.
     """

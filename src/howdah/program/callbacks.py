@@ -28,7 +28,8 @@ class Reports:
         self._last: Dict[str, float] = {}
 
     def add(self, metrics: Mapping[str, Any], step: int, repeated: bool = False) -> None:
-        """Report the numbers of `metrics`; unless `repeated`, those that have changed since the last time."""
+        """Report the numbers in `metrics`. Unless `repeated`, report only those that have changed since the last
+        time."""
         for name, value in metrics.items():
             try:
                 number = float(value)
@@ -39,7 +40,7 @@ class Reports:
                 self._metric(name, number, step)
 
     def batch(self, epoch: int, batches: int, of_batches: Any, epochs: Any) -> None:
-        """Report progress after `batches` of an epoch that has `of_batches`, where both totals are known."""
+        """Report progress after `batches` of an epoch that has `of_batches`, if both totals are known."""
         if of_batches and epochs and 0 < of_batches < math.inf and epochs > 0:
             self.progress(min(1.0, (epoch + batches / of_batches) / epochs))
 

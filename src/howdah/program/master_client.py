@@ -17,14 +17,14 @@ from howdah.wire import program_protocol as wire
 from howdah.wire.connection import MasterConnection, WireError
 
 GIVE_UP_S = 60.0
-"""Seconds after which a call gives up a master that does not answer; the executor ends the program earlier if the
-master has no successor."""
+"""Seconds after which a call gives up waiting for a master that does not answer; the executor ends the program earlier
+if the master has no successor."""
 _RETRY_S = 0.3
 """Seconds between two tries while the master is away; its successor needs about a second."""
 REPLY_S = 10.0
 """Seconds for the answer to arrive, beyond the time for which the call asked the master to wait."""
 _WARN_AFTER_S, _WARN_AGAIN_S = 30.0, 300.0
-"""Seconds after which a call that waits says so in the log, and after which it repeats that."""
+"""Seconds after which a waiting call writes a line to the log, and seconds after which it writes another one."""
 _TRY_AGAIN = (0, 500, 503, 504)
 
 _thread = threading.local()

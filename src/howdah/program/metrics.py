@@ -1,6 +1,7 @@
-"""Sends a program's metrics in batches, by threads: the program neither waits nor fails for them.
+"""Sends a program's metrics in batches, by threads: the program neither waits nor fails because of them.
 
-The master keeps fewer points the older a metric grows. Points that can't be sent are dropped; stderr says so once.
+The older a metric grows, the fewer of its points the master keeps. Points that can't be sent are dropped; stderr says
+so once.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class MetricsBuffer:
         self._has_points.set()
 
     def end(self) -> None:
-        """Send the points that are left, when the program ends."""
+        """Send the remaining points when the program ends."""
         self._ending = True
         self._has_points.set()
         self._thread.join(master_client.REPLY_S)
@@ -67,7 +68,7 @@ class MetricsBuffer:
 
 
 class _Buffers:
-    """The buffers of one process: a forked one has none of its parent's threads."""
+    """The buffers of one process: a forked process has none of its parent's threads."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -100,7 +101,8 @@ _buffers: Optional[_Buffers] = None
 
 
 def add(name: str, value: float, step: Optional[int]) -> None:
-    """Add a point to metric `name`; raises HereError outside a job, TypeError or ValueError for what is no number."""
+    """Add a point to metric `name`. Raises HereError outside a job, TypeError or ValueError for a value that is not a
+    number."""
     global _buffers
     current()
     number, now, whole_step = float(value), time.time(), None if step is None else int(step)

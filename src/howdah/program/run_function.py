@@ -1,5 +1,5 @@
-"""`python -m howdah.program.run_function DIRECTORY` runs in a task: it calls the function that DIRECTORY brings, and
-keeps what it returns or raises for the one who has sent it (`howdah.functions`)."""
+"""`python -m howdah.program.run_function DIRECTORY` runs in a task: it calls the function in DIRECTORY, and keeps its
+result or its error for the client that has sent it (`howdah.functions`)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from howdah.wire.program_protocol import FUNCTION_RESULTS
 FUNCTION, ABOUT, MODULES = "function.pickle", "about.json", "modules"
 RESULT, ERROR = "result.pickle", "error.pickle"
 FIRST_TASK, ALL_TASKS = "first", "all"
-"""Whose results are kept."""
+"""The tasks whose results are kept: the first one, or all."""
 _PICKLER = "cloudpickle"
 
 
 def main() -> None:
-    """Call the function; end as it ends."""
+    """Call the function; end with its result or its error."""
     call_packed(Path(sys.argv[1]))
 
 
 def call_packed(directory: Path) -> None:
-    """Call the function in `directory`, and keep in FUNCTION_RESULTS what it returns, if this is one of the tasks whose
-    results are wanted, or what it raises."""
+    """Call the function in `directory`. Keep its error, or its result if this is one of the tasks whose results are
+    wanted, in FUNCTION_RESULTS."""
     directory, results = directory.absolute(), Path(FUNCTION_RESULTS).absolute()
     about = json.loads((directory / ABOUT).read_text("utf-8"))
     _check_version(about["python"])
@@ -54,8 +54,8 @@ def call_packed(directory: Path) -> None:
 
 
 def call_each(function: Callable[[Any], Any], items: Iterable[Any]) -> List[Tuple[int, Any]]:
-    """Return the results of this task's share of `items`, each with the number of its item. One at which the function
-    ends by `sys.exit()` is None, as in `howdah.run`."""
+    """Return the results of this task's share of `items`, each with the number of its item. The result is None for an
+    item at which the function ends by `sys.exit()`, as in `howdah.run`."""
     # Each is a world of its own, of rank 0: these tasks do not wait for each other.
     index, tasks = int(os.environ["HOWDAH_INDEX"]), int(os.environ["HOWDAH_REPLICAS"])
     return [(number, _call(function, (item,), {})) for number, item in list(enumerate(items))[index::tasks]]
@@ -91,7 +91,7 @@ def _packed(value: Any) -> bytes:
 
 
 def _packed_error(error: Exception) -> bytes:
-    """Return the error itself, where it can be sent, with its traceback as text."""
+    """Return the error itself, if it can be sent, with its traceback as text."""
     packed: Optional[bytes] = None
     try:
         packed = _packed(error)

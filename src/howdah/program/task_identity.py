@@ -16,12 +16,12 @@ class HereError(RuntimeError):
 
 
 class HereTimeout(HereError, TimeoutError):
-    """Something did not happen in time."""
+    """An event did not happen in time."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A task that started together with this program, and where it listens."""
+    """A task that started together with this program, and the address at which it listens."""
 
     task: str
     """`worker:1`."""
@@ -52,7 +52,7 @@ class Peers:
     """All tasks that started together, in order of rank."""
 
     epoch: int
-    """How often the tasks have been started, from 1."""
+    """The number of starts of the tasks, from 1."""
     members: Tuple[Peer, ...]
     """The tasks, this program's own among them."""
 
@@ -70,7 +70,7 @@ class Peers:
 
     @classmethod
     def of_message(cls, message: Mapping[str, Any]) -> Peers:
-        """Read the JSON of HOWDAH_WORLD, which the master answers with as well."""
+        """Read the JSON of HOWDAH_WORLD; the master's answers have the same form."""
         members: List[Peer] = []
         for role, tasks in message["roles"].items():
             for number, task in enumerate(tasks):
@@ -87,7 +87,7 @@ class Notice:
     kind: str
     """`preemption`, `decommission` or `unhealthy`."""
     until: Optional[float]
-    """When the container goes, as time.time() counts; None when the time is unknown."""
+    """When the container will be taken away, in the clock of time.time(); None when the time is unknown."""
     text: str
     """A sentence for people."""
 
@@ -116,17 +116,17 @@ class TaskIdentity:
     rank: int
     """The task's number over all roles, from 0 to `size` - 1."""
     size: int
-    """How many tasks started together."""
+    """The number of tasks that started together."""
     epoch: int
-    """How often the tasks have been started, from 1."""
+    """The number of starts of the tasks, from 1."""
     attempt: int
-    """How often this task has been launched, from 1."""
+    """The number of launches of this task, from 1."""
     checkpoint_dir: Optional[str]
     """The directory for checkpoints; None without checkpoints."""
     resume_from: Optional[str]
     """The checkpoint to continue from; None when there is none."""
     world_text: str
-    """The peers as JSON; "" where they are too many for a variable."""
+    """The peers as JSON; "" if they are too many for a variable."""
 
 
 NAMES = frozenset(TaskIdentity.__dataclass_fields__) - {"directory", "world_text"}

@@ -1,8 +1,8 @@
-"""Gives a program's metrics to its experiment trackers, too, where HOWDAH_METRICS_TO names them.
+"""Gives a program's metrics to its experiment trackers, too, if HOWDAH_METRICS_TO names them.
 
-A tracker gets the points that come while the program has a run of it. It is never imported here: a program with a run
-has done so. Weights & Biases and Trackio send points by threads of their own. MLflow's calls wait for its server, so a
-thread of howdah's makes them, and its end waits for them no longer than for the master.
+A tracker gets the points that come while the program has a run of it. This module never imports a tracker: a program
+with a run has done so. Weights & Biases and Trackio send points by threads of their own. MLflow's calls wait for its
+server, so a thread of howdah's makes them, and its end waits for them no longer than for the master.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MlflowPoint(NamedTuple):
 
 
 class _SeenRun(NamedTuple):
-    """A run, and the thread that has it: both MLflow and Trackio tell it to this thread alone."""
+    """A run, and the thread that has it: both MLflow and Trackio reveal the run only to this thread."""
 
     run: Any
     thread: int
@@ -42,8 +42,8 @@ _on_own_axis: Set[Any] = set()
 
 
 def add(name: str, value: float, step: Optional[int], time: float) -> Optional[MlflowPoint]:
-    """Give a point to the chosen trackers of which the program has a run, and return the one that is for `send`. A
-    point without a step gets the next number of its metric."""
+    """Give a point to the chosen trackers that have a run in the program, and return the point for `send`, if there is
+    one. A point without a step gets the next number of its metric."""
     chosen = os.environ.get(VARIABLE, "").replace(",", " ").split()
     if not chosen:
         return None
@@ -81,7 +81,7 @@ def send(points: List[MlflowPoint]) -> None:
 
 
 def _run_of(tracker: str) -> Any:
-    """Return the run that the program has of a tracker, in whichever thread; None without one."""
+    """Return the run that the program has of a tracker, in whatever thread; None if there is none."""
     if tracker not in _ACTIVE_RUN:
         raise ValueError(f"{VARIABLE} takes {', '.join(_ACTIVE_RUN)}")
     if tracker not in sys.modules:

@@ -1,5 +1,5 @@
 """Real clusters on this machine for trying and testing: each sandbox starts the daemons of Hadoop, of Slurm, of
-Kubernetes or of Spark, and stops exactly those again."""
+Kubernetes or of Spark, and stops exactly these daemons."""
 
 from __future__ import annotations
 

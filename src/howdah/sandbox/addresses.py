@@ -24,7 +24,7 @@ _LOWEST, _HIGHEST = 20000, 32000
 _TRIES = 2000
 _RESERVED_S = 300.0
 _reserved: dict[int, tuple[float, socket.socket]] = {}
-"""When this process has reserved a port, and the socket that says so."""
+"""The time at which this process has reserved a port, and the socket that marks it as reserved."""
 
 
 @atexit.register
@@ -34,7 +34,8 @@ def _release() -> None:
 
 
 def choose(shape: Shape) -> Ports:
-    """Return ports that are free on 127.0.0.1; those of NodeManagers and ResourceManagers on the address of each."""
+    """Return ports that are free on 127.0.0.1; ports of NodeManagers and ResourceManagers are free on their own
+    addresses."""
     drawn = _random_ports()
     nodes = [node_host(number) for number in range(1, shape.nodes + 1)]
     hosts = {"nm": nodes, "rm": list(rm_hosts(shape).values())}

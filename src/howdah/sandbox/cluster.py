@@ -88,7 +88,7 @@ class Sandbox(DaemonSandbox[HadoopDaemons]):
             daemons.wait_listening([role])
 
     def wait_nodes(self, count: int) -> None:
-        """Return when the ResourceManager counts exactly `count` NodeManagers as daemons.
+        """Return when the ResourceManager counts exactly `count` NodeManagers as running.
 
         Raises:
             EngineUnavailable: it does not do so in time.
@@ -102,7 +102,7 @@ class Sandbox(DaemonSandbox[HadoopDaemons]):
         daemons.exclude([daemons.role(name)], within_s)
 
     def recommission(self) -> None:
-        """Exclude no NodeManager any more. One that is being decommissioned stays."""
+        """Exclude no NodeManager any more. A NodeManager that is being decommissioned stays so."""
         self._loaded().exclude([], 0)
 
     def active(self, title: str = "ResourceManager") -> str:
@@ -116,7 +116,7 @@ class Sandbox(DaemonSandbox[HadoopDaemons]):
         daemons.set_ha_state(daemons.role(name), "Standby")
 
     def failover(self, signal: int = 0, title: str = "ResourceManager") -> str:
-        """End the active ResourceManager or NameNode, if any, by `signal`, or put it on standby; return the name of the
+        """End the active ResourceManager or NameNode, if any, by `signal`, or put it on standby. Return the name of the
         other one, which takes over.
 
         Raises:

@@ -68,7 +68,7 @@ def write(run: Path, shape: Shape, ports: Ports) -> None:
 
 
 def _write_hdfs(run: Path, sites: Mapping[str, Site], shape: Shape, ports: Ports) -> None:
-    """Write the directories that tell one of two NameNodes or DataNodes from the other."""
+    """Write the directories that distinguish two NameNodes or DataNodes."""
     own: dict[str, Site] = {}
     if shape.namenodes > 1:
         own |= {id_: {"dfs.ha.namenode.id": id_} for id_ in hdfs.name_nodes(shape, ports)}

@@ -1,4 +1,4 @@
-"""What all sandboxes have in common: they go up, down, and say which of their daemons run."""
+"""The common parts of all sandboxes: they start and stop, and report which of their daemons run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DaemonSandbox(ABC, Generic[AnyDaemons]):
 
     @abstractmethod
     def _summary(self, daemons: AnyDaemons) -> str:
-        """Return what runs, as the end of a line."""
+        """Return a description of the running daemons, as the end of a line."""
 
     def status(self) -> list[Daemon]:
         """Return all daemons in the order in which they start; [] if the run directory holds no sandbox."""
@@ -88,7 +88,7 @@ class DaemonSandbox(ABC, Generic[AnyDaemons]):
             progress(f"ready in {time.monotonic() - begun:.1f} s: {self._summary(daemons)}")
 
     def down(self, keep: bool = False, progress: Notice = no_notice) -> None:
-        """Stop the sandbox's processes and what they have started and, unless `keep`, remove its data."""
+        """Stop the sandbox's processes and the processes that they have started and, unless `keep`, remove its data."""
         if not (self.run_dir / NAME).exists():
             return
         with locked(self.run_dir):
@@ -98,7 +98,7 @@ class DaemonSandbox(ABC, Generic[AnyDaemons]):
             progress("stopped")
 
     def stop(self, name: str, signal: int = signals.SIGTERM) -> None:
-        """Signal one daemon and wait until it has ended. What it has started for jobs runs on."""
+        """Signal one daemon and wait until it has ended. Processes that it has started for jobs run on."""
         daemons = self._loaded()
         daemons.stop([daemons.role(name).name], signal)
 

@@ -67,7 +67,7 @@ class Daemons(ABC, Generic[AnyRole, AnyRecord]):
         return self.record.processes
 
     def _note(self, name: str, running: Process | None) -> None:
-        """Record that the daemon is this process, or none."""
+        """Record that the daemon is this process, or that it does not run."""
         self.record = self.record.with_process(name, running)
         self.record.save(self.run)
 
@@ -89,7 +89,7 @@ class Daemons(ABC, Generic[AnyRole, AnyRecord]):
 
     @abstractmethod
     def stop_all(self, progress: Notice = no_notice) -> None:
-        """Stop the daemons and what they have started."""
+        """Stop the daemons and the processes that they have started."""
 
     def role(self, name: str) -> AnyRole:
         if name not in self.roles:
@@ -125,7 +125,7 @@ class Daemons(ABC, Generic[AnyRole, AnyRecord]):
             self._note(name, None)
 
     def kill_processes_of(self, name: str) -> None:
-        """KILL what a daemon that runs with `MARK` has started; "" means all daemons."""
+        """KILL the processes that a daemon with `MARK` has started; "" means all daemons."""
         known = set(self.processes.values())
         left = process.with_variables({MARK: f"{self.run}/{name}" + ("\0" if name else "")})
         process.stop([each for each in left if each not in known], signals.SIGKILL)

@@ -1,4 +1,4 @@
-"""Describes what the record of a Hadoop sandbox holds."""
+"""The content of the record of a Hadoop sandbox."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from howdah.spec.values import dataclass
 
 @dataclass(frozen=True)
 class HadoopRecord(Record):
-    """Describes what sandbox.json of a Hadoop holds."""
+    """The content of the sandbox.json of a Hadoop sandbox."""
 
     shape: Shape
     ports: Ports
     java: str
-    """The Java with which daemons are started again as at first."""
+    """The Java with which daemons are started, at first and later."""
     java_release: int
     jars: str
-    """The jars with which daemons are started again as at first."""
+    """The jars with which daemons are started, at first and later."""
     processes: Mapping[str, Process] = field(default_factory=dict)
 
     @classmethod

@@ -1,6 +1,7 @@
 """The sandbox's HDFS: one NameNode, or two that share their edits in a directory; one DataNode or two.
 
-Of two NameNodes one is active. `howdah.sandbox.hadoop_daemons` says which, as an administrator does, without ZooKeeper.
+If there are two NameNodes, one is active. `howdah.sandbox.hadoop_daemons` chooses it, as an administrator does, without
+ZooKeeper.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ _LOCAL = "127.0.0.1"
 
 
 def name_nodes(shape: Shape, ports: Ports) -> dict[str, list[str]]:
-    """Return by id the addresses of each NameNode: of its RPC and its pages."""
+    """Return the addresses of each NameNode, by id: that of its RPC and that of its pages."""
     found = [[ports.namenode, ports.namenode_web], [ports.namenode2, ports.namenode2_web]]
     return _addresses_by_id("nn", found[: shape.namenodes])
 
 
 def data_nodes(shape: Shape, ports: Ports) -> dict[str, list[str]]:
-    """Return by id the addresses of each DataNode: for data, and of its pages and its RPC.
+    """Return the addresses of each DataNode, by id: for data, for its pages and for its RPC.
 
     All have one host, because a NameNode identifies a DataNode by the host from which it calls.
     """

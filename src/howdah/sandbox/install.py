@@ -1,4 +1,5 @@
-"""Finds or installs what the sandbox runs on: a Java, and Hadoop's jars, which Maven fetches once into howdah's cache.
+"""Finds or installs the software for the sandbox: a Java, and Hadoop's jars, which Maven fetches once into howdah's
+cache.
 
 `java` itself is asked for its home directory and version.
 """
@@ -38,7 +39,7 @@ STARTS_FAST = (
     *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
     *("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
 )
-"""Options of Java by which daemons start fast and stay small, which matters here more than how fast they run. Without
+"""Options of Java with which daemons start fast and stay small, which matters more here than their speed. Without
 verification of the classes, which are Hadoop's and Spark's own, they start in three quarters of the CPU time."""
 
 

@@ -94,8 +94,8 @@ def with_variable_below(name: str, directory: Path) -> list[Process]:
 
 
 def with_variables(beginnings: Mapping[str, str]) -> list[Process]:
-    """Return this user's processes that have all these environment variables, whose values begin so. A value that ends
-    with a NUL is the whole one."""
+    """Return this user's processes that have all these environment variables, with values that begin in this way. A
+    value that ends with a NUL must be equal."""
     wanted = [f"\0{name}={beginning}".encode() for name, beginning in beginnings.items()]
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -120,7 +120,7 @@ def with_socket_below(directory: Path, command: str) -> list[Process]:
 
 
 def with_descendants(processes: Iterable[Process]) -> list[Process]:
-    """Return these processes, and all that descend from them."""
+    """Return these processes, and all of their descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Finds out when the sandbox is usable: it asks the daemons over their own ports, and never waits a fixed time."""
+"""Finds out when the sandbox is usable: it asks the daemons over their own ports, and never waits for a fixed time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def wait(what: str, ready: Callable[[], bool], watched: Watched) -> None:
 
 
 def accepts_connections(address: str) -> bool:
-    """Return whether something listens at `host:port`."""
+    """Return whether a process listens at `host:port`."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=1).close()
@@ -58,8 +58,8 @@ def hdfs_is_writable(namenode_web: str, data_nodes: int = 1) -> bool:
 
 
 def active_nodes(rm_web: str, begun: Mapping[str, float]) -> int:
-    """Return how many NodeManagers the ResourceManager counts as running; -1 if it does not answer. A NodeManager that
-    it has not heard of since `begun` (epoch seconds, by address) is one that was killed there, and does not count."""
+    """Return the number of NodeManagers that the ResourceManager counts as running; -1 if it does not answer. A
+    NodeManager that it has not heard since `begun` (epoch seconds, by address) was killed there, and does not count."""
     # The REST API of Hadoop 3.3 and 3.4, run from the shaded jars, leaves out the outermost name in its JSON; the bean
     # ClusterMetrics may be ten seconds old.
     managers = read_bean(rm_web, "Hadoop:service=ResourceManager,name=RMNMInfo").get("LiveNodeManagers")
@@ -85,7 +85,7 @@ SERVES = {"ResourceManager": is_active, "NameNode": serves_names}
 
 def open_to_everyone(namenode_web: str) -> bool:
     """Let all users write to HDFS: /tmp and /logs as on every cluster (sticky), and homes under /user. Return whether
-    the NameNode has answered in time; on a busy machine it may not, and can be asked again.
+    the NameNode has answered in time. On a busy machine it may not, and can be asked again.
 
     Raises:
         EngineUnavailable: it refuses.

@@ -20,7 +20,7 @@ NAME = "sandbox.json"
 
 
 class Record(ABC):
-    """What the records of all kinds of sandboxes have in common; each is a frozen dataclass."""
+    """The common part of the records of all kinds of sandboxes; each is a frozen dataclass."""
 
     if TYPE_CHECKING:
         shape: Any
@@ -55,7 +55,8 @@ class Record(ABC):
         fresh.replace(run / NAME)
 
     def with_process(self, name: str, process: Process | None) -> Self:
-        """Return this record with another process of this name, or with none."""
+        """Return this record with `process` as the process of this name, or without a process of this name if it is
+        None."""
         others = {other: kept for other, kept in self.processes.items() if other != name}
         processes = others | ({name: process} if process else {})
         return replace(self, processes=processes)  # type: ignore[type-var]
@@ -63,8 +64,8 @@ class Record(ABC):
     @classmethod
     @abstractmethod
     def _from_document(cls, known: dict[str, Any], processes: Mapping[str, Process]) -> Self:
-        """Return the record that `_document` has described."""
+        """Return the record for a document that `_document` has made."""
 
     @abstractmethod
     def _document(self, run: Path) -> dict[str, Any]:
-        """Return what the file holds beside the shape and the processes."""
+        """Return the content of the file, except the shape and the processes."""

@@ -16,7 +16,7 @@ FILES = ("core-site", "hdfs-site", "yarn-site", "resource-types", "capacity-sche
 
 @dataclass(frozen=True)
 class Shape:
-    """What a user asks for; two sandboxes of one shape differ only in directory and ports.
+    """The specification by the user; two sandboxes of one shape differ only in directory and ports.
 
     `properties` maps a file's name without `.xml` to properties that override the sandbox's own.
     """

@@ -1,4 +1,4 @@
-"""Checks the shape of a sandbox that a user asks for, and says how it differs from that of the one that runs."""
+"""Checks the requested shape of a sandbox, and describes how it differs from that of the running one."""
 
 from __future__ import annotations
 

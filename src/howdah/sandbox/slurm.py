@@ -30,8 +30,8 @@ from howdah.spec.values import dataclass
 from howdah.storage.progress import Notice, no_notice
 
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "slurmdbd", "slurm-wlm-mysql-plugin", "munge", "mariadb-server-core")
-"""The packages of Debian with what is started here. Of MariaDB only the server itself: its package `mariadb-server`
-would start one for the whole machine."""
+"""The packages of Debian with the programs that are started here. Of MariaDB only the server itself is installed: its
+package `mariadb-server` would start one for the whole machine."""
 PROGRAMS = ("munged", "mariadbd", "slurmdbd", "slurmctld", "slurmd", "sbatch", "sacctmgr")
 SQL = ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
 _SQL_DIRECTORIES = (Path("/usr/share/mysql"), Path("/usr/share/mariadb"))
@@ -46,7 +46,7 @@ def default_run_dir() -> Path:
 
 @dataclass(frozen=True)
 class SlurmRecord(Record):
-    """Describes what sandbox.json of a Slurm holds."""
+    """The content of the sandbox.json of a Slurm sandbox."""
 
     shape: SlurmShape
     ports: SlurmPorts
@@ -112,8 +112,8 @@ class SlurmSandbox(DaemonSandbox["SlurmDaemons"]):
             daemons.wait_nodes()
 
     def stop(self, name: str, signal: int = signals.SIGTERM) -> None:
-        """Stop one daemon; the controller when no job is completing, as far as a moment suffices. It would not hear
-        that the node is done with such a job, and drain the node a minute later."""
+        """Stop one daemon. The controller is stopped when no job is completing, if that happens within a moment:
+        otherwise it would not hear that the node is done with such a job, and would drain the node a minute later."""
         deadline = time.monotonic() + CANCEL_LIMIT_S
         while name == "slurmctld" and self._loaded().has_completing_jobs() and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -127,7 +127,7 @@ class SlurmSandbox(DaemonSandbox["SlurmDaemons"]):
 
 
 class SlurmDaemons(Daemons[DaemonRole, SlurmRecord]):
-    """Starts and stops the daemons of one Slurm, with what they have started."""
+    """Starts and stops the daemons of one Slurm, with the processes that they have started."""
 
     def __init__(self, run: Path, record: SlurmRecord) -> None:
         ports, self.shape = record.ports, record.shape
@@ -212,7 +212,7 @@ class SlurmDaemons(Daemons[DaemonRole, SlurmRecord]):
         fresh.rename(self.run / "db")
 
     def _register_user(self) -> None:
-        """Give this user an account, without which Slurm refuses jobs where accounts count."""
+        """Give this user an account. Without one Slurm refuses jobs if accounts are enforced."""
         manage, user = [_program("sacctmgr"), "--immediate", "add"], getpass.getuser()
         self._run([*manage, "cluster", CLUSTER], already="already exists")
         self._run([*manage, "account", CLUSTER, f"cluster={CLUSTER}"], already="Nothing new added")
@@ -270,8 +270,8 @@ class SlurmDaemons(Daemons[DaemonRole, SlurmRecord]):
                 time.sleep(0.2)
 
     def kill_processes_of(self, name: str) -> None:
-        """KILL a node's slurmd, what it has started and what runs in jobs there; "" means all nodes. Nobody lives to
-        report the end of another."""
+        """KILL a node's slurmd, the processes that it has started and those of jobs there; "" means all nodes. No
+        process survives to report the end of another."""
         stopped: list[Process] = []
         while fresh := [each for each in self._processes_on(name) if each not in stopped]:
             fresh.sort(key=_reports, reverse=True)
@@ -282,8 +282,9 @@ class SlurmDaemons(Daemons[DaemonRole, SlurmRecord]):
         process.stop(stopped, signals.SIGKILL)
 
     def _processes_on(self, name: str) -> list[Process]:
-        """Return the processes of a node, "" means all nodes: its slurmd and what that has started, those of steps with
-        all below them, and each srun for a job whose batch script is there, which may have left its session."""
+        """Return the processes of a node; "" means all nodes. These are its slurmd and the processes that it has
+        started, the processes of steps with all their descendants, and each srun for a job whose batch script is on the
+        node, since srun may have left its session."""
         end, conf = "\0" if name else "", {"SLURM_CONF": f"{self.run}/slurm.conf\0"}
         spool = self.run / name
         # The title of a slurmstepd has taken its environment's place.
@@ -297,12 +298,12 @@ class SlurmDaemons(Daemons[DaemonRole, SlurmRecord]):
 
 
 def _reports(each: Process) -> bool:
-    """Return whether a process tells the controller, or an srun, how others have ended."""
+    """Return whether a process reports the ends of others to the controller, or to an srun."""
     return process.command_name(each.pid) in ("slurmd", "slurmstepd")
 
 
 def _program(name: str) -> str:
-    """Return the path of a program, which may be where only root looks; "" if it is not installed."""
+    """Return the path of a program, even if it is in a directory where only root looks; "" if it is not installed."""
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{NODE_PATH}") or ""
 
 

@@ -38,7 +38,7 @@ ConstrainRAMSpace=yes
 
 @dataclass(frozen=True)
 class SlurmShape:
-    """What a user asks for; two sandboxes of one shape differ only in directory and ports."""
+    """The specification by the user; two sandboxes of one shape differ only in directory and ports."""
 
     nodes: int = 3
     """The number of nodes, named n1, n2 and so on."""
@@ -49,7 +49,7 @@ class SlurmShape:
     gpus: int = 4
     """The GPUs that each node offers."""
     expiry_s: int = 15
-    """A node that is silent for this long is lost."""
+    """Seconds of silence after which a node is lost."""
     memory_limits: bool = False
     """Whether a step that uses more memory than it asked for is killed. It needs root and cgroups v1, and no two
     sandboxes of one machine can have it at the same time: Slurm names the groups after the nodes."""
@@ -73,7 +73,8 @@ class SlurmPorts:
 
 
 def first_job(ports: SlurmPorts) -> int:
-    """Return the number of the first job, so that two sandboxes at the same time have no job of one number."""
+    """Return the number of the first job, chosen so that two sandboxes at the same time have no job with the same
+    number."""
     return ports.controller * 100 + 1
 
 
@@ -84,8 +85,8 @@ def step_socket(run: Path, shape: SlurmShape) -> str:
 
 
 def address() -> tuple[str, bool]:
-    """Return the loopback address that the daemons have, and whether they listen there alone: they can where the host's
-    own name means loopback."""
+    """Return the loopback address of the daemons, and whether they listen only there: they can if the host's own name
+    means loopback."""
     try:
         found = socket.gethostbyname(socket.gethostname())
     except OSError:
@@ -109,7 +110,7 @@ def validate(shape: SlurmShape) -> SlurmShape:
 
 
 def write(run: Path, shape: SlurmShape, ports: SlurmPorts, password: str) -> None:
-    """Write the configuration into the run directory, with what the daemons need beside it."""
+    """Write the configuration into the run directory, with the other files that the daemons need."""
     for name in ("state", "munge", "gpus"):
         (run / name).mkdir(exist_ok=True, mode=0o700)
     (run / "munge").chmod(0o711)  # programs of other users may speak to munged through its socket
@@ -218,7 +219,7 @@ StorageLoc={DATABASE}
 
 
 def _database_sql(password: str) -> str:
-    """Return what the database does at each start; it reads one statement a line."""
+    """Return the statements that the database executes at each start; it reads one statement a line."""
     return f"""create database if not exists {DATABASE};
 create or replace user {DATABASE_USER}@localhost identified by '{password}';
 grant all on {DATABASE}.* to {DATABASE_USER}@localhost;

@@ -1,6 +1,7 @@
 """The sandbox of Spark: a standalone master and some workers as processes of this machine, on loopback only.
 
-Whoever talks to them must know the secret, which is in a file that only this user can read (`spark.authenticate`).
+Programs that connect to them must know the secret, which is in a file that only this user can read
+(`spark.authenticate`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def default_run_dir() -> Path:
 
 @dataclass(frozen=True)
 class SparkShape:
-    """What a user asks for; two sandboxes of one shape differ only in directory and ports."""
+    """The specification by the user; two sandboxes of one shape differ only in directory and ports."""
 
     nodes: int = 2
     """The number of workers, named worker1, worker2 and so on."""
@@ -65,7 +66,7 @@ class SparkShape:
 
 @dataclass(frozen=True)
 class SparkRecord(Record):
-    """Describes what sandbox.json of a Spark holds."""
+    """The content of the sandbox.json of a Spark sandbox."""
 
     shape: SparkShape
     """What the user asked for."""
@@ -158,7 +159,7 @@ class SparkSandbox(DaemonSandbox["SparkDaemons"]):
         daemons.wait_ready()
 
     def stop(self, name: str, signal: int = signals.SIGTERM) -> None:
-        """Signal one daemon and wait until it has ended; what a worker has started ends with it."""
+        """Signal one daemon and wait until it has ended; processes that a worker has started end with it."""
         super().stop(name, signal)
         self._loaded().kill_processes_of(name)
 
@@ -172,7 +173,7 @@ def _validate(shape: SparkShape) -> SparkShape:
 
 
 def _write_configuration(directory: Path, daemons: SparkDaemons, shape: SparkShape) -> None:
-    """Write what daemons and clients read when SPARK_CONF_DIR is this directory."""
+    """Write the files that daemons and clients read when SPARK_CONF_DIR is this directory."""
     script = directory / "gpus.sh"
     script.write_text(_GPUS_SCRIPT.format(addresses=", ".join(f'"{number}"' for number in range(shape.gpus))))
     script.chmod(0o700)
@@ -201,7 +202,7 @@ def _write_configuration(directory: Path, daemons: SparkDaemons, shape: SparkSha
 
 
 class SparkDaemons(Daemons[DaemonRole, SparkRecord]):
-    """Starts and stops the daemons of one Spark, with what they have started."""
+    """Starts and stops the daemons of one Spark, with the processes that they have started."""
 
     def __init__(self, run: Path, record: SparkRecord) -> None:
         roles = []
@@ -245,7 +246,7 @@ class SparkDaemons(Daemons[DaemonRole, SparkRecord]):
         self.wait_ready()
 
     def wait_ready(self) -> None:
-        """Return when the master counts exactly those workers as alive that run."""
+        """Return when the master counts exactly the running workers as alive."""
         self.wait_listening(role for role in self.roles.values() if self.alive(role.name))
         living = {self.roles[name].address for name in self.record.shape.worker_names if self.alive(name)}
         if self.alive("master"):
@@ -261,7 +262,7 @@ class SparkDaemons(Daemons[DaemonRole, SparkRecord]):
         return set()
 
     def stop_all(self, progress: Notice = no_notice) -> None:
-        """Stop the workers before the master, and all that they have started."""
+        """Stop the workers before the master, and all processes that they have started."""
         for names in (self.record.shape.worker_names, ["master"]):
             self.stop(names)
         self.kill_processes_of("")

@@ -1,8 +1,8 @@
-"""Fetches Spark, once, into howdah's cache: its Python package has the whole of it, jars and all.
+"""Fetches Spark, once, into howdah's cache: its Python package contains all of it, including the jars.
 
-The package exists as source archive only. pip would build a wheel of it and install that, which packs and unpacks
+The package exists only as a source archive. pip would build a wheel from it and install that, which packs and unpacks
 480 MB once more. Measured on a machine of 2 cores: 27 s to fetch the archive and 16 s to unpack it; 88 s and 32 s when
-ten other programs wanted the cores too.
+ten other programs also used the cores.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLACES = {
     "lib": "python/lib",
     "pyspark": "python/pyspark",
 }
-"""Where the directories of the archive are in a SPARK_HOME."""
+"""The places in a SPARK_HOME of the directories of the archive."""
 
 
 def spark_home(cache: Path, progress: Notice) -> Path:

@@ -1,4 +1,4 @@
-"""What people read of a job afterwards: what became of each try of a task, and what happened."""
+"""The history of a job as people read it afterwards: how each try of a task went, and what happened."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from howdah.spec.task import Exit, TaskId
 from howdah.spec.values import dataclass
 
 MAX_MARKS = 2000
-"""The most marks of one job; when there are more, the first half and the latest stay."""
+"""The most marks of one job; of more marks, the first half and the latest are kept."""
 
 MAX_ATTEMPTS, MAX_TRIES = 50, 20
-"""The most tries of one task that a new container leaves, and of those the most in one container: the latest."""
+"""The most tries of one task that are kept when it gets a new container, and the most tries in one container; the
+latest are kept."""
 
 
 class JobMark(NamedTuple):
@@ -41,7 +42,7 @@ class AttemptView:
     node: str = ""
     """The node of the container."""
     log_url: str = ""
-    """Where people read the container's logs."""
+    """The address at which people read the container's logs."""
     asked: float = 0.0
     """When the container was asked for."""
     allocated: float = 0.0
@@ -63,7 +64,7 @@ class AttemptView:
     gpus: Tuple[str, ...] = ()
     """The devices that the program was given, as CUDA_VISIBLE_DEVICES names them."""
     log_offset: Optional[int] = None
-    """Where in both streams of the attempt, taken as one, the output of this try begins, in bytes; None when that is
+    """The offset at which this try's output begins, in bytes of both streams of the attempt together; None when that is
     not known."""
     exit: Optional[Exit] = None
     """How the try ended; None while it runs."""

@@ -29,7 +29,8 @@ WIRE_NAME = "wire_name"
 FLAT = "flat"
 """Key of a field's metadata: the field's value is a dataclass, and JSON has its fields beside those of the record."""
 TEMPLATE = "_message"
-"""What follows a field's name in the name of the record that holds the template and the values of its message."""
+"""The suffix of a field's name: together they name the record with the template and the values of the field's
+message."""
 _SENTENCES = Tuple[Sentence, ...]
 _FieldCheckers = Sequence[Tuple[Any, Any, Callable[[Any], bool]]]
 
@@ -78,7 +79,7 @@ def decode(cls: Type[T], data: Any) -> T:
 
 
 def _templates(item: Any) -> Any:
-    """Return template and values of a message, or of each message among several; None where there are none."""
+    """Return the template and the values of a message, or of each of several messages; None where there are none."""
     if type(item) is Message:
         return to_record(item)
     if type(item) is tuple and Message in map(type, item):
@@ -106,7 +107,7 @@ def _default_value(field: dataclasses.Field[Any]) -> Any:
 
 @functools.cache
 def _decoder(kind: Any) -> Optional[Decoder]:
-    """Return a function that makes a value of `kind` from JSON; None when the JSON value is that value already."""
+    """Return a function that makes a value of `kind` from JSON; None if the value in JSON needs no conversion."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
         return _decoder(arguments[0])
@@ -128,8 +129,8 @@ def _items(make: Callable[[Any], Any], item: Optional[Decoder]) -> Decoder:
 
 
 def is_well_typed(kind: Any, value: Any) -> bool:
-    """Return whether what `decode` made of JSON that may be damaged has the types that `kind` declares, down to the
-    last field."""
+    """Return whether `value`, which `decode` made from JSON that may be damaged, has the types that `kind` declares,
+    down to the last field."""
     return _checker(kind)(value)
 
 
@@ -156,7 +157,8 @@ def _items_checker(kinds: Any, items: Callable[[Any], Any], check: Callable[[Any
 
 
 class _RecordChecker:
-    """Checks a dataclass; most fields hold a plain value, or their default, and a look at that alone is enough."""
+    """Checks a dataclass. Most fields hold a plain value or their default, so looking at the value itself is enough for
+    them."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
@@ -187,8 +189,8 @@ class _RecordChecker:
 
 
 class _Record:
-    """Converts a dataclass; its fields are inspected when the first value comes, because a class may hold others of its
-    own kind."""
+    """Converts a dataclass. Its fields are inspected when the first value comes, because a class may contain fields of
+    its own type."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
@@ -225,7 +227,7 @@ class _Record:
 
 
 def _add_templates(texts: Any, records: Any) -> Any:
-    """Return the texts as messages, where the records that stand beside them have templates and values for them."""
+    """Return the texts as messages, as far as the records beside them hold templates and values for them."""
     if not isinstance(texts, tuple) or not isinstance(records, list) or len(texts) != len(records):
         return texts
     return tuple(map(from_record, texts, records))
@@ -235,7 +237,7 @@ _TEMPLATE_READERS: Dict[Any, Callable[[Any, Any], Any]] = {Sentence: from_record
 
 
 def _union(kinds: Tuple[Any, ...]) -> Decoder:
-    """Convert Optional[X] and Union[str, Tuple[...]], the only unions in our values: the type of the JSON value
+    """Convert Optional[X] and Union[str, Tuple[...]], the only unions in howdah's values: the type of the JSON value
     decides."""
     row = next((_decoder(kind) for kind in kinds if typing.get_origin(kind) is tuple), None)
     other = next((_decoder(kind) for kind in kinds if typing.get_origin(kind) is not tuple), None)

@@ -12,8 +12,9 @@ MIN_ADVANCE_S, MIN_ADVANCE = 2.0, 0.002
 
 
 def eta(view: JobView, now: float) -> Optional[float]:
-    """Return the seconds until the last of the tasks that report progress is done; None while nothing can be said. A
-    program that resumed from a checkpoint begins with some progress: what counts is its rate since then."""
+    """Return the seconds until the last of the tasks that report progress is done; None while no estimate is possible.
+    The estimate uses the rate of a program since it began, because a program that resumed from a checkpoint begins with
+    some progress."""
     if view.state is not State.RUNNING:
         return None
     left = [_remaining_s(task.pace, now) for task in view.tasks.values() if task.state is State.RUNNING and task.pace]

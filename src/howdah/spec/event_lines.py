@@ -49,8 +49,8 @@ def read_lines(lines: Iterable[str]) -> Iterator[Event]:
 
 
 def read_log(lines: Iterable[str]) -> Iterator[Optional[Event]]:
-    """Yield the events of a log, and None for each line that is cut short or garbled, as killed writers and bad disks
-    leave them; kinds that this version does not know are left out."""
+    """Yield the events of a log. Yield None for each line that is cut short or garbled, as killed writers and bad disks
+    leave them, and leave out the kinds that this version does not know."""
     for line in lines:
         try:
             record = json.loads(line)

@@ -1,7 +1,7 @@
-"""What people read of the events of a job: one sentence each, which is rendered in the reader's language.
+"""The sentences about the events of a job: one for each event, which is rendered in the reader's language.
 
 The rule: the words for an event are here alone. The terminal, the list of events and the marks of a job's view
-(`howdah.spec.fold`) differ in which events they show.
+(`howdah.spec.fold`) differ only in the events that they show.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from howdah.spec.message import Sentence, join_messages, message
 from howdah.spec.task import TaskId
 
 MAX_TASKS = 5
-"""Tasks that a sentence names; of more it names these, and has `…` after them."""
+"""The most tasks that a sentence names; `…` stands for the others."""
 
 
 def sentence(event: events.Event) -> Sentence:
@@ -23,21 +23,21 @@ def sentence(event: events.Event) -> Sentence:
 
 
 def detailed_sentence(event: events.Event) -> Sentence:
-    """Return one line about an event, of more kinds than `sentence`: a list of events has room for them. It is "" for
-    samples of usage and metrics."""
+    """Return one line about an event, of more kinds than `sentence` covers, because a list of events has room for them;
+    "" for samples of usage and metrics."""
     make = _DETAILS.get(type(event))
     return make(event) if make is not None else sentence(event)
 
 
 def restart_note(event: events.GangRestarted) -> Sentence:
-    """Return what a restart is called once it has happened; `sentence` tells of one that is under way."""
+    """Return the sentence about a restart that has happened; `sentence` describes one that is under way."""
     if event.tasks:
         return message("{tasks} restarted: {reason}", tasks=_task_names(event.tasks), reason=event.reason)
     return message("restarted: {reason}", reason=event.reason)
 
 
 def deviation(event: events.Straggling) -> Sentence:
-    """Return in what a task is out of line with its role; "" for one that is in line again."""
+    """Return how a task differs from the other tasks of its role; "" if it no longer does."""
     if not event.what:
         return ""
     level, median = f"{event.value:g}", f"{event.median:g}"
@@ -50,7 +50,7 @@ def skipped_checkpoint(line: Sentence) -> Sentence:
 
 
 def input_sentence(event: events.Joined) -> Sentence:
-    """Return the size of a task's input, and how it came."""
+    """Return the size of a task's input, and how it was fetched."""
     size, seconds = mib(event.data_bytes), f"{event.data_seconds:.1f}"
     if event.data_cached_bytes:
         return message(
@@ -64,7 +64,7 @@ def input_sentence(event: events.Joined) -> Sentence:
 
 
 def mib(size: int) -> str:
-    """Return bytes as MiB, with decimals if there are few."""
+    """Return a number of bytes as MiB, with decimals if it is small."""
     return f"{size / (1 << 20):.1f}" if size < 10 << 20 else str(size >> 20)
 
 
@@ -297,7 +297,7 @@ _SENTENCES: Dict[Type[events.Event], Callable[[Any], Sentence]] = {
     events.BoardChanged: _board_changed,
     events.Committed: _committed,
 }
-"""The events that are worth a line while one follows a job."""
+"""The sentences of the events that are shown while one follows a job."""
 
 _DETAILS: Dict[Type[events.Event], Callable[[Any], Sentence]] = {
     events.JobStarted: _job_started,
@@ -313,4 +313,4 @@ _DETAILS: Dict[Type[events.Event], Callable[[Any], Sentence]] = {
     events.Allocated: _allocated,
     events.ContainerEnded: _container_ended,
 }
-"""The events that only a list of all of them has room for."""
+"""The sentences of the events that only a list of all events has room for."""

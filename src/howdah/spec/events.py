@@ -1,7 +1,7 @@
 """The events of a job. The event log is a file of events, one JSON object a line, and is the job's history.
 
-The master's `step` takes events and records events: what it accepts and what it decides. A reader skips the kinds of
-events that it does not know.
+The master's `step` takes events and records events: those that it accepts and those that it decides. A reader skips the
+kinds of events that it does not know.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class JobStarted(Event):
     one_machine: bool = False
     """Whether all containers of the job are on one machine."""
     fenced_until: float = 0.0
-    """Until this moment (epoch seconds) programs may still run that an earlier master started and could not write down;
+    """The time (epoch seconds) until which programs may still run that an earlier master started and could not record;
     0 when there was none."""
 
 
@@ -356,7 +356,7 @@ class Stopping(Event):
     """Why the job ends, for people."""
 
     outcome: Optional[Outcome] = None
-    """What was decided, where no earlier event says it: a time limit was passed."""
+    """The decision, if no earlier event shows it: a time limit was passed."""
 
 
 @dataclass(frozen=True)
@@ -367,7 +367,7 @@ class Noted(Event):
     text: Sentence
     """The sentence for people."""
     decided: bool = False
-    """True when the master came to it by itself, when a deadline had passed."""
+    """True when the master decided it by itself, because a deadline had passed."""
 
 
 @dataclass(frozen=True)

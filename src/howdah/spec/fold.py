@@ -25,8 +25,8 @@ def fold(recorded: Iterable[events.Event], view: Optional[JobView] = None) -> Jo
 
 
 def fold_recorded(recorded: Iterable[Optional[events.Event]], view: Optional[JobView] = None) -> JobView:
-    """Apply the events of a log that may be damaged (`event_lines.read_log`). What cannot be read, and what does not
-    fit, is ignored and counted; a line in the middle of which a writer was killed is not counted."""
+    """Apply the events of a log that may be damaged (`event_lines.read_log`). Events that cannot be read, or do not
+    fit, are ignored and counted. A line that was cut short because its writer was killed is not counted."""
     view = view or JobView()
     unread = 0
     for event in recorded:
@@ -91,7 +91,7 @@ def _on_launched(view: JobView, event: events.Launched) -> None:
 
 
 def _attempt(view: JobView, task: TaskId, number: int) -> AttemptView:
-    """Return the latest try in an attempt's container; for an unknown attempt a new view that is not kept."""
+    """Return the latest try in an attempt's container. For an unknown attempt return a new view that is not kept."""
     known = view.tasks[task].attempts
     return next((attempt for attempt in reversed(known) if attempt.attempt == number), AttemptView(number))
 
@@ -269,7 +269,7 @@ def _on_save_started(view: JobView, event: events.SaveStarted) -> None:
 
 
 def _find_snapshot(view: JobView, number: int) -> SnapshotView:
-    """Return the view of a snapshot; for one that is not kept any more a new view that is discarded."""
+    """Return the view of a snapshot. If the snapshot is not kept any more, return a new view that is discarded."""
     return next(
         (save for save in view.snapshots if save.number == number), SnapshotView(number, output=0, uri="", tasks=0)
     )

@@ -1,4 +1,4 @@
-"""A GPU at one moment. What the device does not report is None; a task without GPUs has none of these."""
+"""A GPU at one moment. A value that the device does not report is None, and a task without GPUs has no `Gpu` at all."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What a user asks for: a job is roles × replicas × resources × command, with its data and its environment.
+"""The specification of a job as users write it: roles × replicas × resources × command, with its data and its
+environment.
 
-Units are in the names. A JobSpec can be built wrong; `howdah.spec.validation.find_mistakes` says everything that is.
+Units are in the names. A JobSpec can be built wrong; `howdah.spec.validation.find_mistakes` lists every mistake in it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ ALIASES = {
 }
 
 STOP_MARGIN_S, LAST_COPY_MARGIN_S = 5.0, 65.0
-"""Seconds until it is known that a program has ended; and until what it left here is stored, where something is."""
+"""Seconds until the end of a program is known; and until the files that it left here are stored, if there are any to
+store."""
 
 # A plain text (or a list, where the field is one) in place of one of these records is this field of it.
 SHORT_FORMS = {"Preemption": "signal", "Checkpoint": "path", "Board": "path", "Preflight": "checks"}
@@ -455,17 +457,17 @@ class JobSpec:
 
     @property
     def task_count(self) -> int:
-        """Return how many containers the whole gang needs."""
+        """Return the number of containers that the whole gang needs."""
         return sum(role.replicas for role in self.roles.values())
 
     @property
     def last_copy_s(self) -> float:
-        """Return within how many seconds of a program's end its last checkpoints and event files are stored."""
+        """Return the seconds after a program's end by which its last checkpoints and event files are stored."""
         return LAST_COPY_MARGIN_S if self.checkpoint.local or self.board.local else 0.0
 
     @property
     def stop_limit_s(self) -> float:
-        """Return within how many seconds all tasks have ended that are told to stop."""
+        """Return the seconds after which all tasks that were told to stop have ended."""
         return self.timeouts.stop_s + STOP_MARGIN_S + self.last_copy_s
 
     @property

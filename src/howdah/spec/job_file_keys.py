@@ -11,7 +11,7 @@ from howdah.spec.job import ALIASES, JobSpec
 from howdah.spec.units import duration_text, memory_text
 
 _DECIDED_ELSEWHERE = {"master.memory", "master.vcores", "master.attempts", "save.every"}
-"""Keys whose default 0 says nothing by itself: the engine decides, or who asks for a snapshot."""
+"""Keys whose default 0 means that something else decides: the engine, or the request for a snapshot."""
 
 
 def job_file_record(spec: JobSpec) -> Any:
@@ -20,8 +20,8 @@ def job_file_record(spec: JobSpec) -> Any:
 
 
 def default_values(kind: Any, path: str = "") -> Dict[str, Any]:
-    """Return the defaults of a record of the job by the paths of their keys (`timeouts.stop`), as in a job file; those
-    that are empty are left out, as are zeros by which something else decides."""
+    """Return the defaults of a record of the job by the paths of their keys (`timeouts.stop`), as in a job file. Empty
+    defaults are left out, and so are zeros that mean that something else decides."""
     found: Dict[str, Any] = {}
     hints = typing.get_type_hints(kind)
     for field in dataclasses.fields(kind):

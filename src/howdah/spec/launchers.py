@@ -1,6 +1,6 @@
-"""Recognises commands that start a training on several machines, which must learn from a framework who the others are.
+"""Recognises commands that start a training on several machines, and that need a framework to find the other machines.
 
-Each task starts its launcher alone. Without a framework that tells them of each other, N tasks train N models.
+Each task starts its launcher alone. Without a framework that connects them, N tasks train N models.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from howdah.spec.values import dataclass
 
 @dataclass(frozen=True)
 class TrainingLauncher:
-    """A program that starts the processes of a training, and must find its like in the other tasks."""
+    """A program that starts the processes of a training, and must find the same program in the other tasks."""
 
     name: str
-    """The name by which messages call it."""
+    """The launcher's name in messages."""
     framework: str
-    """The framework under which it, or the program that it starts, finds the other tasks."""
+    """The framework with which the launcher, or the program that it starts, finds the other tasks."""
     starts_alone: bool
-    """Whether the command stays as it is. Otherwise the framework starts the program itself."""
+    """Whether the launcher is run as the command says. Otherwise the framework starts the program itself."""
     counts: Tuple[str, ...] = ()
-    """Its options that say on how many machines it runs. One machine is what it takes without them."""
+    """Its options for the number of machines. Without them it assumes one machine."""
     hosts: Tuple[str, ...] = ()
-    """Its options that name the machines, or a file that does."""
+    """Its options that name the machines, or a file with their names."""
     files: Tuple[str, ...] = ()
-    """Its options that name a file in which the number of machines may be."""
+    """Its options that name a file in which the number of machines may be set."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,18 @@ class LauncherCall:
     """A launcher that a role's command runs."""
 
     launcher: TrainingLauncher
-    """What is known of it."""
+    """The description of the launcher."""
     arguments: Tuple[str, ...]
-    """The words after its name, with those of its program."""
+    """The words after its name, including those of its program."""
     script: str = ""
-    """The script in which it is; "" for the command itself."""
+    """The script that contains the call; "" for the command itself."""
     is_certain: bool = True
-    """Whether it runs each time, and not only in some case, or in a function that may never be called."""
+    """Whether the launcher runs each time; False if it may run in some cases only, or in a function that may never be
+    called."""
 
     @property
     def shown(self) -> str:
-        """Return its name, with the script in which it is: `torchrun (train.sh)`."""
+        """Return its name and the script that contains the call: `torchrun (train.sh)`."""
         return f"{self.launcher.name} ({self.script})" if self.script else self.launcher.name
 
 
@@ -99,10 +100,10 @@ _MODULES = {
     "horovod.runner.launch": _HOROVODRUN,
 }
 _KNOWN = plugins.BUILT_IN["howdah.frameworks"]
-"""Frameworks of which it is known what they tell a launcher: all of howdah's own, and none of other packages."""
+"""The frameworks whose effect on launchers is known: all of howdah's own, and none of other packages."""
 _COMPAT = re.compile(r"(tony|submarine|xlearning)(-|$)")
 _INDEPENDENT = {"tony", "submarine", "xlearning", "xlearning-tensorflow-single"}
-"""Frameworks of other systems, under which tasks were strangers to each other: N trainings may be meant."""
+"""Frameworks of other systems, in which tasks did not know each other: N separate trainings may be intended."""
 _STATIC_GROUP = (
     "torchrun --nnodes=$WORLD_SIZE --node_rank=$RANK --master_addr=$MASTER_ADDR --master_port=$MASTER_PORT PROGRAM …"
 )
@@ -110,7 +111,7 @@ _WITH_COMMAND = {
     **dict.fromkeys(("accelerate", "accelerate.commands.accelerate_cli"), "launch"),
     **dict.fromkeys(("fabric", "colossalai"), "run"),
 }
-"""Programs and modules that launch only by this command of theirs."""
+"""Programs and modules that launch a training only with this subcommand."""
 PYTHON = re.compile(r"(python|pypy)[0-9.]*")
 _RUNS_MODULES = {"coverage", "cProfile", "trace", "pdb", "debugpy", "kernprof", "viztracer", "scalene"}
 _HELP = {"--help", "-h", "--version", "-V"}
@@ -121,7 +122,7 @@ _FLAGS = {
 }
 """Options without a value, after which a variable may hold further options."""
 _NO_VALUE = re.compile(r"-|.*\.py$|(.*/)?python[0-9.]*$|\./")
-"""What begins like this is the next option, or the program."""
+"""Matches the next option, or the program, but no value of an option."""
 _LOCAL = {"localhost", "127.0.0.1", "::1", "[::1]", "ip6-localhost"}
 
 
@@ -131,7 +132,7 @@ def find_launches(
     script: str = "",
     is_certain: bool = True,
 ) -> Iterator[LauncherCall]:
-    """Yield the launchers that a command, or the text of a `script`, runs. `variables` are those of the job, and
+    """Yield the launchers that a command, or the text of a `script`, runs. `variables` are those of the job;
     `is_certain` says whether the script itself runs each time."""
     is_certain = is_certain and runs_every_line(command, bool(script))
     for words in simple_commands(command, variables, is_strict=True):
@@ -159,7 +160,7 @@ def without_redirections(words: Sequence[str]) -> List[str]:
 
 
 def _launcher_of(words: Sequence[str]) -> Optional[Tuple[TrainingLauncher, List[str]]]:
-    """Return the launcher that the program `words[0]` is, or that it runs as a module."""
+    """Return the launcher that the program `words[0]` is, or runs as a module."""
     program, arguments = posixpath.basename(words[0]), list(words[1:])
     table = _PROGRAMS
     if program not in table:
@@ -207,8 +208,8 @@ def own_options(launch: LauncherCall) -> Iterator[Tuple[str, str]]:
 
 
 def is_connected(launch: LauncherCall, variables: Mapping[str, str]) -> Optional[bool]:
-    """Return whether the options of a launcher, or the job's `variables` that torchrun takes for options, connect it
-    with those of other tasks; None if that can't be known."""
+    """Return whether the options of a launcher connect it with those of other tasks; None if that can't be known.
+    torchrun also takes some of the job's `variables` as options."""
     known = None if any(name == "$" for name, _ in own_options(launch)) else False
     given = {name[4:].lower(): value for name, value in variables.items() if name.startswith("PET_")}
     options = {**(given if launch.launcher == _TORCHRUN else {}), **dict(own_options(launch))}
@@ -229,7 +230,7 @@ def _is_local(hosts: str) -> bool:
 
 
 def option_alone(launch: LauncherCall) -> str:
-    """Return the option that keeps torchrun from the other tasks, even where a framework tells it of them; "" if there
+    """Return the option that makes torchrun run alone, even if a framework tells it about the other tasks; "" if there
     is none."""
     for name, value in own_options(launch):
         if launch.launcher == _TORCHRUN and (
@@ -248,7 +249,7 @@ def mistakes(job: JobSpec) -> Iterator[Mistake]:
 
 
 def unconnected(job: JobSpec, launches: Mapping[str, Sequence[LauncherCall]]) -> Iterator[Union[Mistake, Sentence]]:
-    """Yield what is wrong with launchers that would not find the other tasks, and a sentence for the user where only a
+    """Yield the mistakes about launchers that would not find the other tasks, and sentences for the user where only a
     run can tell. `launches` are the launchers of each role."""
     if not job.gang or job.framework not in _KNOWN:
         return
@@ -267,8 +268,8 @@ def unconnected(job: JobSpec, launches: Mapping[str, Sequence[LauncherCall]]) ->
 
 
 def _wrong(job: JobSpec, role: str, launches: Sequence[LauncherCall], together: int) -> Union[Mistake, Sentence, None]:
-    """Return what is wrong with the launches of one launcher in a role. If some of them are right, the script decides
-    when it runs which of the tasks. What may never run is no mistake."""
+    """Return the mistake in the launches of one launcher in a role. If some of them are right, the script decides at
+    run time which one a task runs. A launch that may never run is no mistake."""
     launcher = launches[0].launcher
     is_told = launcher.starts_alone and job.framework == launcher.framework
     states: List[Tuple[LauncherCall, Optional[bool]]]
@@ -329,8 +330,9 @@ def _wrong(job: JobSpec, role: str, launches: Sequence[LauncherCall], together: 
 
 
 def _may_work_there(launcher: TrainingLauncher, framework: str) -> bool:
-    """Return whether a launcher may have done what its user wanted under a framework of another system: start processes
-    on its own machine, or hand on the group's variables. torchrun and deepspeed surely started a group of their own."""
+    """Return whether a launcher may have worked as its user wanted under a framework of another system: it started
+    processes on its own machine, or passed on the group's variables. torchrun and deepspeed surely started a group of
+    their own."""
     is_own = framework.endswith(f"-{launcher.framework}")
     return bool(_COMPAT.match(framework)) and not is_own and launcher not in (_TORCHRUN, _DEEPSPEED)
 

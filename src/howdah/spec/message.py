@@ -1,8 +1,8 @@
 """Sentences for people that events, statuses and errors carry: English text that knows its template and its values.
 
 The rule: a `Message` is its English text, so code that knows nothing of templates reads, stores and joins it like any
-other text. What is joined by an f-string is plain text again, and is translated by the patterns for sentences of
-earlier versions (`howdah.locale.stored_sentences`). See docs/adr/0014.
+other text. If messages are joined by an f-string, the result is plain text again, and is translated by the patterns for
+sentences of earlier versions (`howdah.locale.stored_sentences`). See docs/adr/0014.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Annotated, Any, Dict, Iterable, Mapping, Optional, Union
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 MAX_LETTERS = 20_000
-"""Letters of a message that is read from a file: templates within templates could make any number of them."""
+"""The most letters of a message that is read from a file: nested templates could otherwise produce any number of
+them."""
 MAX_TEMPLATE_LETTERS = 1000
-"""Letters of a template that is read from a file."""
+"""The most letters of a template that is read from a file."""
 
 Sentence = Annotated[str, "sentence"]
 """The type of a field that people read. It holds a `Message`, or plain text that has no template."""
@@ -42,7 +43,7 @@ class Message(str):
 
 
 def message(template: str, /, **values: object) -> Message:
-    """Return the message that `template` makes of those of `values` that it names; braces in values are plain text."""
+    """Return the message that `template` makes of the values that it names; braces in values are plain text."""
     kept = {name: _to_value(values[name]) for name in PLACEHOLDER.findall(template) if name in values}
     return Message(fill(template, kept), template, kept)
 
@@ -58,7 +59,7 @@ def fill(template: str, values: Mapping[str, Value]) -> str:
 
 
 def join_messages(parts: Iterable[str], separator: str = "; ") -> Message:
-    """Return the parts with `separator` between them, as one message of which each part is translated."""
+    """Return the parts with `separator` between them, as one message. Each part is translated by itself."""
     names = {f"part{number}": part for number, part in enumerate(parts, 1)}
     return message(separator.join(f"{{{name}}}" for name in names), **names)
 
@@ -75,14 +76,14 @@ def to_record(text: str) -> Optional[Dict[str, Any]]:
 
 
 def from_record(text: str, record: Any) -> str:
-    """Return `text` as the message whose template and values are in `record`, if they make this very text; else as it
-    is."""
+    """Return `text` as the message whose template and values are in `record`, if they make exactly this text; otherwise
+    return it as it is."""
     made = _from_record(record) if isinstance(text, str) else None
     return text if made is None or made != text else made
 
 
 def _from_record(record: Any) -> Optional[Message]:
-    """Return the message of a record, which may hold anything; None if it holds no message."""
+    """Return the message of a record; None if the record, which may hold anything, holds no message."""
     if not isinstance(record, Mapping):
         return None
     template, found = record.get("template"), record.get("values")

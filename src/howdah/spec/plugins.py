@@ -104,7 +104,7 @@ def installed(group: str) -> dict[str, str]:
 
 
 def _state_of(directory: str) -> tuple[str, int]:
-    """Return what changes when a package is installed into a directory, or removed."""
+    """Return a value that changes when a package is installed into a directory, or removed from it."""
     try:
         return directory, Path(directory).stat().st_mtime_ns
     except OSError:
@@ -113,7 +113,7 @@ def _state_of(directory: str) -> tuple[str, int]:
 
 @functools.lru_cache(maxsize=1)
 def _entries(path: tuple[tuple[str, int], ...]) -> dict[str, dict[str, str]]:
-    """Return the entry points of all packages, by group and name. `path` tells when to read them again."""
+    """Return the entry points of all packages, by group and name. They are read again when `path` changes."""
     del path
     from importlib.metadata import entry_points
 
@@ -124,7 +124,7 @@ def _entries(path: tuple[tuple[str, int], ...]) -> dict[str, dict[str, str]]:
 
 
 def distribution(group: str, name: str) -> str:
-    """Return the name of the installed distribution that brings this name, "" for howdah's own."""
+    """Return the name of the installed distribution that provides this name, "" for howdah's own."""
     from importlib.metadata import entry_points
 
     if name in BUILT_IN[group]:

@@ -1,4 +1,4 @@
-"""The checks before programs start: which checks exist, which a job wants, and what is wrong with its choice."""
+"""The checks before programs start: the known checks, those that a job wants, and mistakes in its choice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def checks_of_job(job: JobSpec) -> Tuple[str, ...]:
 
 
 def pairs_wanted(job: JobSpec) -> bool:
-    """Return whether tasks exchange data with each other, which only tasks that start together can."""
+    """Return whether tasks exchange data with each other; only tasks that start together can do so."""
     return job.gang and PAIRS in checks_of_job(job)
 
 

@@ -1,4 +1,4 @@
-"""The directories of a task's working directory that were there before its program."""
+"""The directories of a task's working directory that existed before its program started."""
 
 # ruff: noqa: PTH112, PTH118, PTH206 - executors do without pathlib
 
@@ -13,20 +13,20 @@ from howdah.spec.values import dataclass
 
 @dataclass(frozen=True)
 class PreparedDirectories:
-    """Names the directories that hold the job's files and inputs. Any other one with a new time is the program's, and
-    with it all that is in it: a directory that was renamed keeps the times of what it holds."""
+    """The directories that hold the job's files and inputs. Any other directory whose time is new is the program's,
+    with all that is in it: when a directory is renamed, its content keeps its times."""
 
     holders: Tuple[str, ...] = ()
-    """Those in which one of the job's files or inputs lies, at some depth."""
+    """The directories that contain one of the job's files or inputs, at some depth."""
     sources: Tuple[Tuple[str, str], ...] = ()
-    """Names, and the directories elsewhere of which they are copies."""
+    """Names of directories that are copies, each with the directory elsewhere that it is a copy of."""
 
     @functools.cached_property
     def _holders(self) -> FrozenSet[str]:
         return frozenset(self.holders)
 
     def hold(self, name: str) -> bool:
-        """Return whether there was a directory of this name, relative to the working directory."""
+        """Return whether a directory of this name, relative to the working directory, existed before."""
         if name in self._holders:
             return True
         below = ((source, os.path.relpath(name, top)) for top, source in self.sources)

@@ -17,21 +17,21 @@ _ALLOWED = (
 
 @dataclass(frozen=True)
 class Prices:
-    """The prices of an hour; what has no price costs nothing."""
+    """Prices for an hour. A resource without a price costs nothing."""
 
     currency: str
-    """The currency in which all prices are, as costs show it."""
+    """The currency of all prices, as costs show it."""
     gpu: float
-    """What an hour of a GPU costs whose type has no price of its own."""
+    """The price of an hour of a GPU whose type has no price of its own."""
     gpu_types: Dict[str, float]
-    """What an hour of a GPU costs, by a part of its model's name in lower case."""
+    """The price of an hour of a GPU, by a part of its model's name in lower case."""
     cpu: float
-    """What an hour of a virtual core costs."""
+    """The price of an hour of a virtual core."""
     memory: float
-    """What an hour of a GiB of memory costs."""
+    """The price of an hour of a GiB of memory."""
 
     def of_gpu(self, model: str) -> float:
-        """Return the price of a GPU of this model: of the longest type that its name has."""
+        """Return the price of a GPU of this model: that of the longest type that occurs in the model's name."""
         named = [name for name in self.gpu_types if name in model.lower()]
         return self.gpu_types[max(named, key=len)] if named else self.gpu
 

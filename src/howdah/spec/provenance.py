@@ -1,4 +1,4 @@
-"""What the submitter recorded about a submission, for those who ask later where the job came from."""
+"""What the submitter recorded about a submission, so that users can find out later where the job came from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Submission:
     git_dirty: bool = False
     """The directory had changes that were not committed."""
     packages: Mapping[str, str] = field(default_factory=dict)
-    """Versions of packages by name, as the environment's lock file has them."""
+    """Versions of packages by name, from the environment's lock file."""
     command: Tuple[str, ...] = ()
     """The command line."""
     client: str = ""
@@ -34,7 +34,7 @@ class Submission:
     directory: str = ""
     """The directory at which the job file's relative paths begin; "" for jobs of earlier versions."""
     overrides: Mapping[str, str] = field(default_factory=dict)
-    """What replaced values of the job file: `--set` and variables of the environment by the name of a variable or the
-    path of a field, other options by their names with `--`."""
+    """Options that replaced values of the job file: `--set` and variables of the environment by the name of a variable
+    or the path of a field, other options by their names with `--`."""
     time: float = 0.0
     """When the job was submitted, in epoch seconds."""

@@ -1,8 +1,8 @@
-"""Redacts what looks like a secret, wherever a user wrote it: in a variable, on a command line, in a job file.
+"""Hides texts that look like secrets, wherever a user wrote them: in a variable, on a command line, in a job file.
 
-Secrets have a place of their own in a job (`secrets`), whose values are in no spec; this is for users who write them
-elsewhere. Names are judged by whole words: `DB_PASS` and `OPENAI_KEY` hide what follows, `passes` and `--num-keys` do
-not.
+Secrets have a place of their own in a job (`secrets`), and the spec does not hold their values; this module is for
+users who write them elsewhere. Names are judged by whole words: `DB_PASS` and `OPENAI_KEY` hide the value that follows,
+`passes` and `--num-keys` do not.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BEARER = re.compile(
     r"(?i)\b(bearer[ \t]+|authorization[\"']?[ \t]*:[ \t]*[\"']?(?:basic|token|bearer)[ \t]+)[\w.~+/=-]+"
 )
 _OF_LINK = re.compile(r"([#&?](?:token|act)=)[\w.~-]+")
-"""What opens the page of a job, or permits to act on it."""
+"""The part of an address that opens the page of a job, or permits to act on it."""
 _LINE = re.compile(r"""(?m)^(?P<head>[ \t]*(?:-[ \t]+)?["']?(?P<name>[\w.-]+)["']?[ \t]*[:=][ \t]*)(?P<value>\S.*)$""")
 # Where a secret is, and nothing of what it is.
 _REFERENCE = re.compile(r"""["']?(?:env:|file:|\$(?:\{[\w.]+\}|[A-Z_][A-Z0-9_]*)["']?(?=[\s"'\\;&|<>()\]}]|,\s|$))""")
@@ -84,7 +84,7 @@ def looks_secret(name: str) -> bool:
 
 
 def variables(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables, with a mask for the values of those that look secret."""
+    """Return the variables, with a mask in place of each value whose name looks secret."""
     return {name: MASK if _is_secret(name, value) else text(value) for name, value in values.items()}
 
 
@@ -98,8 +98,7 @@ def line(text: str, known: Iterable[str] = ()) -> str:
 
 
 def text(said: str, known: Iterable[str] = ()) -> str:
-    """Return a shell line, or any words, in which `--password X`, `TOKEN=X` and `"token": "X"` lose their values,
-    anywhere."""
+    """Return a shell line, or any words, without the values in `--password X`, `TOKEN=X` and `"token": "X"`."""
     found, at = [], 0
     said = line(said, known)
     for name in _NAMED.finditer(said):
@@ -118,8 +117,8 @@ def text(said: str, known: Iterable[str] = ()) -> str:
 
 
 def words(command: Sequence[str], known: Iterable[str] = ()) -> List[str]:
-    """Return a command line in which `--password X`, `--set TOKEN=X` and `--token=X` lose their values, and each word
-    is redacted as by `text`."""
+    """Return a command line without the values in `--password X`, `--set TOKEN=X` and `--token=X`, and with each word
+    redacted as by `text`."""
     found: List[str] = []
     hidden, known = False, list(known)
     for word in command:
@@ -135,8 +134,8 @@ def words(command: Sequence[str], known: Iterable[str] = ()) -> List[str]:
 
 
 def lines(said: str, known: Iterable[str] = ()) -> str:
-    """Return a file of `name: value` or `name=value` lines, redacted; a value that only says where a secret is stays,
-    as does an existing mask. In YAML a mask is quoted: without quotes it would be an alias of a value that does not
+    """Return a file of `name: value` or `name=value` lines, redacted. A value that only says where a secret is stays,
+    and so does an existing mask. In YAML a mask is quoted: without quotes it would be an alias of a value that does not
     exist."""
 
     def shown(found: re.Match[str]) -> str:
@@ -150,8 +149,8 @@ def lines(said: str, known: Iterable[str] = ()) -> str:
 
 
 def record(value: Any, name: str = "") -> Any:
-    """Return a spec, or anything else, as JSON: each text redacted as by `text`, no value or list of values whose name
-    looks secret (a mapping's name may be any word: a role can be called `token`)."""
+    """Return a spec, or any other value, as JSON. Each text is redacted as by `text`. Values, and lists of values,
+    whose name looks secret are masked, but not mappings: a role may be called `token`."""
     if isinstance(value, Mapping):
         return {key: record(each, str(key)) for key, each in value.items()}
     hidden = looks_secret(name)
@@ -165,7 +164,7 @@ def record(value: Any, name: str = "") -> Any:
 
 
 def masked_places(value: Any, place: str = "") -> Iterator[str]:
-    """Yield the places of a record, such as `env.TOKEN`, where a mask stands for a value that is not known."""
+    """Yield the places of a record, such as `env.TOKEN`, that hold a mask because the value is not known."""
     if isinstance(value, str):
         if MASK in value:
             yield place

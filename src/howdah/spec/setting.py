@@ -1,4 +1,4 @@
-"""Describes settings, and options that a job file gives to an engine: which values they take, and of which type.
+"""Describes settings, and options that a job file gives to an engine: their possible values and types.
 
 People write every value as text, or as a list. `checked` brings it into one form, `typed` makes a Python value of it.
 """
@@ -18,17 +18,17 @@ from howdah.spec.validation import MAX_NUMBER, nearest
 from howdah.spec.values import dataclass
 
 Value = Union[str, Tuple[str, ...]]
-"""A value as it is kept: a text, or the texts of a list."""
+"""A value in its stored form: a text, or the texts of a list."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What one setting, or one option of an engine, may be."""
+    """The description of one setting, or of one option of an engine."""
 
     default: str
-    """The value that holds where nobody gives one; "" for none."""
+    """The value if nobody sets one; "" for none."""
     help: str
-    """One sentence that says what it is for."""
+    """One sentence that explains the setting."""
     kind: str = "text"
     """The form of its value: text, path, paths, list, memory, duration, whole, flag, ports or prices."""
     choices: Tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Setting:
 
 def checked(place: str, setting: Setting, value: Value, base: Path, origin: Optional[str] = None) -> Value:
     """Return `value` in the form in which settings are kept. Relative paths start at `base`; `place` and `origin` say
-    where the value is from.
+    where the value comes from.
 
     Raises:
         SpecError: the setting cannot have this value.
@@ -51,9 +51,9 @@ def checked(place: str, setting: Setting, value: Value, base: Path, origin: Opti
 
 
 def typed(setting: Setting, value: Value) -> Any:
-    """Return a value as its kind has it: a tuple of texts for `paths` and `list`, an int for `whole` and
+    """Return a value as the Python type of its kind: a tuple of texts for `paths` and `list`, an int for `whole` and
     `memory` (MiB), a float for `duration` (seconds), a bool for `flag`, a range for `ports`, else a text. An empty
-    value is None where that type has no empty value."""
+    value becomes None if that type has no empty value."""
     if setting.kind in _ITEMS:
         return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else tuple(value)
     convert = _TYPES.get(setting.kind)

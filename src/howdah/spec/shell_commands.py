@@ -1,6 +1,7 @@
-"""Reads from a command, or from a shell's script, which programs it runs with which words.
+"""Finds the programs, and their words, that a command or a shell script runs.
 
-Nothing is run: a variable counts where the job gives it or the script assigns it once; others stay as they are written.
+Nothing is executed. A variable is replaced if the job sets it or the script assigns it exactly once; others stay as
+they are written.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ _WRAPPERS = {
     **dict.fromkeys(("setsid", "unbuffer", "uvx", "catchsegv", "valgrind"), 0),
     "flock": 1,
 }
-"""Programs that run the program after their options, and how many words, other than numbers, they take before it."""
+"""Programs that run another program given after their options, and the number of words, other than numbers, that they
+take before it."""
 _WITH_SUBCOMMAND = {
     **dict.fromkeys(
         ("conda", "mamba", "micromamba", "uv", "poetry", "pdm", "pixi", "hatch", "rye", "pipx"), ("run", 0)
@@ -24,7 +26,7 @@ _WITH_SUBCOMMAND = {
     **dict.fromkeys(("singularity", "apptainer"), ("exec", 1)),
     "nsys": ("profile", 0),
 }
-"""Programs that do so after a word of theirs."""
+"""Programs that do so after a subcommand."""
 _FLAGS = {
     *("--", "--args", "-E", "-l", "--label", "--frozen", "--locked", "--nv", "--rocm", "--cleanenv", "--foreground"),
     *("-", "--no-capture-output", "--live-stream", "--preserve-status", "--wait", "--fork", "--ignore-environment"),
@@ -39,22 +41,23 @@ _FLAG_LETTERS = {
     **{"taskset": "a", "chrt": "abdfiorv", "timeout": "v", "conda": "v", "flock": "noseux", "singularity": "ce"},
     "apptainer": "ce",
 }
-"""Their options without a value. The word after another one is its value: `conda run -n deepspeed python`."""
+"""Their options without a value. The word after any other option is its value: `conda run -n deepspeed python`."""
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d[\d.,:-]*[smhd]?")
 _IS_ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 PARAMETERS = "@"
-"""The name among variables of a script's arguments, quoted as words of a shell line; "0" is that of the script."""
+"""The name, among the variables, of a script's arguments, quoted as words of a shell line; the name "0" is that of the
+script."""
 _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*"|\\.)|(?<![^\s;&|()])#[^\n]*""", re.DOTALL)
 _HERE_DOCUMENT = re.compile(r"""(?<!<)<<(?!<)-?[ \t]*['"\\]?(\w+)['"]?""")
 _RUNS_DOCUMENT = re.compile(r"(^|[\s/|])(ba|da|z|k)?sh\b(?!\.)|>\s*\S+\.(ba)?sh\b")
-"""A here-document is a script if a shell reads it, or if it becomes one."""
+"""Matches lines whose here-document is a script: a shell reads it, or it is written to a script."""
 _LOOKED_UP = re.compile(r"(?:\$\(|`)(?:which|command -v|type -p)\s+([\w./-]+)\s*[`)]")
 _OWN_DIRECTORY = re.compile(
     r"""\$\(\s*(?:cd\s+(?:--\s+|-P\s+)?"?\$\(\s*)?dirname\s+(?:--\s+)?"?(?:\$\(readlink\s+-f\s+"?)?"""
     r"""\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?\})"?\)?"?\s*\)(?:"?\s*(?:>\S+\s*)?(?:&&|;)\s*pwd(?:\s+-P)?\s*\))?"""
 )
-"""How scripts name the directory in which they are: `$(cd "$(dirname "$0")" && pwd)`."""
+"""The forms in which scripts refer to their own directory: `$(cd "$(dirname "$0")" && pwd)`."""
 _ASSIGNED = re.compile(
     r"""(?:^|;|&&)[ \t]*(?:(?:export|readonly|local|declare(?:[ ]-\w+)*)[ \t]+)?(\w+)="""
     r"""(?:\(([^()]*)\)|"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;&|()"'`]*))(?=[ \t]*(?:$|;|&&))""",
@@ -67,7 +70,7 @@ _SET_OTHERWISE = re.compile(
     r"(?<![\w./-])(?:(?:for|select)[ \t]+(\w+)|(?:read|mapfile|readarray|unset)\b([^;&|<>\n]*)"
     r"|printf[ \t]+-v[ \t]*(\w+)|getopts[ \t]+\S+[ \t]+(\w+))"
 )
-"""What gives variables a value that is not known."""
+"""Commands that give variables an unknown value."""
 _SETS_ANYTHING = re.compile(
     r"""(?:^|[;&|({'"])[ \t]*(?:(?:then|do|else)[ \t]+)?(?:source|\.|eval)[ \t]""", re.MULTILINE
 )
@@ -76,7 +79,7 @@ _GOES_ON = re.compile(
     r"(?:&&|\|\|[ \t]*(?:exit|return)\b[ \t]*\d*)",
     re.MULTILINE,
 )
-"""What goes on in any case, or ends the script: `cd src || exit`."""
+"""Commands after which the script goes on in any case, or ends: `cd src || exit`."""
 _CONDITION = re.compile(
     r"""\|\||(?:^|[;&|({'"])[ \t]*(?:![ \t]+)?(?:(?:if|case|while|until|for|select|function|\[\[?|test)\s"""
     r"""|[\w-]{1,100}[ \t]*\([ \t]*\)|(?:exit\b|return\b|exec[ \t]+(?![\d&]*[<>]))[^;\n]{0,300}[;\n]\s*\S)""",
@@ -84,10 +87,10 @@ _CONDITION = re.compile(
 )
 _MOVES_PARAMETERS = re.compile(r"(^|[;&|\s])(shift|set[ \t]+--)([;&|\s]|$)")
 _DEPTH = 5
-"""How often what a variable stands for may have variables itself."""
+"""The most levels of variables within the values of variables."""
 _MAX_VALUE = 2048
 _MAX_LINES = 8
-"""Lines within lines that are read, at most."""
+"""The most levels of lines within lines that are read."""
 _ENDS = {";", "&&", "||", "|", "&", "(", ")", "{", "}", "then", "do", "else", "!", "\n", "if", "elif", "while", "until"}
 
 
@@ -97,10 +100,11 @@ def simple_commands(
     depth: int = _MAX_LINES,
     is_strict: bool = False,
 ) -> Iterator[List[str]]:
-    """Yield the words of each program that a command runs, in shell lines also those between `;`, `|` and the like, and
-    those of a line that is given to a shell by `-c`, or to `eval`, and of lines in it, to `depth`. `variables` are
-    those of the job. `is_strict` leaves out what is not certain: a line of a shell that an unknown program may run, and
-    the value of a variable to which a file that the line reads may give another one."""
+    """Yield the words of each program that a command runs. In shell lines this includes commands between `;`, `|` and
+    the like, lines that are given to a shell by `-c` or to `eval`, and lines in these, down to `depth`.
+
+    `variables` are those of the job. `is_strict` leaves out everything uncertain: a line of a shell that an unknown
+    program may run, and the value of a variable that a file which the line reads may change."""
     for words in (
         [list(command)] if not isinstance(command, str) else _commands_of_line(command, variables or {}, is_strict)
     ):
@@ -110,16 +114,16 @@ def simple_commands(
 
 
 def runs_every_line(command: Union[str, Sequence[str]], is_script: bool) -> bool:
-    """Return whether all that is in a command, or in a script, runs each time: it has no conditions, no loops and no
-    functions. What stands after `&&` runs each time in a command, which fails otherwise."""
+    """Return whether every part of a command, or of a script, runs each time: it has no conditions, no loops and no
+    functions. The part after `&&` runs each time in a command, which fails otherwise."""
     text = _without_comments(command if isinstance(command, str) else "\n".join(command))
     text = _GOES_ON.sub("", text)
     return not (_CONDITION.search(text) or (is_script and "&&" in text))
 
 
 def programs(words: Sequence[str]) -> Iterator[int]:
-    """Yield the places of the words of a simple command that are programs: the first one, and those that it runs if it
-    is known for that."""
+    """Yield the positions of the words of a simple command that are programs: the first word, and the program that it
+    is known to run."""
     at = 0
     while at < len(words) and _IS_ASSIGNMENT.fullmatch(words[at]):
         at += 1
@@ -139,7 +143,7 @@ def programs(words: Sequence[str]) -> Iterator[int]:
 
 
 def _next_word(program: str, words: Sequence[str], at: int, subcommand: str = "") -> int:
-    """Return the place of the first word from `at` on that is no option, no option's value, and no number."""
+    """Return the position of the first word from `at` on that is no option, no option's value, and no number."""
     while at < len(words):
         word = words[at]
         at += 1
@@ -154,7 +158,8 @@ def _next_word(program: str, words: Sequence[str], at: int, subcommand: str = ""
 
 
 def script_of_shell(words: Sequence[str]) -> str:
-    """Return the script that the words after a shell's name tell it to run; "" if they give it a line, or none."""
+    """Return the script that a shell runs when it is called with these words; "" if they contain a line for it, or
+    nothing."""
     rest, is_line = _without_options(words)
     return rest[0] if rest and not is_line else ""
 
@@ -170,7 +175,7 @@ def _lines_given(words: Sequence[str], is_strict: bool) -> Iterator[str]:
 
 
 def _without_options(words: Sequence[str]) -> tuple[List[str], bool]:
-    """Return what follows a shell's options, and whether it is a line (`-c`) and no script."""
+    """Return the words after a shell's options, and whether the first of them is a line (`-c`), not a script."""
     rest, is_line = list(words), False
     while rest and rest[0][:1] in ("-", "+") and len(rest[0]) > 1:
         option = rest.pop(0)
@@ -205,7 +210,7 @@ def _commands_of_line(line: str, variables: Mapping[str, str], is_strict: bool) 
 
 
 def _without_documents(text: str) -> str:
-    """Leave out here-documents that are no scripts."""
+    """Remove here-documents that are no scripts."""
     lines = text.split("\n")
     ends: Dict[str, List[int]] = {}
     for number in range(len(lines) - 1, -1, -1):
@@ -229,7 +234,8 @@ def _without_documents(text: str) -> str:
 
 
 def _assignments(text: str) -> Dict[str, int]:
-    """Return how often each variable is set, where it is set otherwise than by `=` more than once."""
+    """Return how often each variable is set. A variable that is set in another way than by `=` counts as set more than
+    once."""
     times: Dict[str, int] = {}
     for found in _ASSIGNMENT.finditer(text):
         times[found[1]] = times.get(found[1], 0) + 1
@@ -240,7 +246,7 @@ def _assignments(text: str) -> Dict[str, int]:
 
 
 def unchanged(variables: Mapping[str, str], command: Union[str, Sequence[str]]) -> Dict[str, str]:
-    """Return the variables that the programs of a command, or of a script, surely get with these values."""
+    """Return the variables whose values surely reach the programs of a command, or of a script, unchanged."""
     text = _without_comments(command if isinstance(command, str) else "\n".join(command))
     times = _assignments(text)
     return (
@@ -249,7 +255,7 @@ def unchanged(variables: Mapping[str, str], command: Union[str, Sequence[str]]) 
 
 
 def _expand(text: str, variables: Mapping[str, str], is_strict: bool) -> str:
-    """Put the values of variables in their place, as far as they are known."""
+    """Replace variables by their values, as far as these are known."""
     times = _assignments(text)
     known = {name: value for name, value in variables.items() if name not in times}
     if _MOVES_PARAMETERS.search(text):

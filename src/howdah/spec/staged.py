@@ -18,7 +18,7 @@ RUNTIME = "howdah-runtime"
 """The directory in a container that holds howdah itself, with what it needs."""
 MODULES = "lib/python/site/packages"
 """The directory in it from which Python imports. A NodeManager lists five levels of a container's directory, twice,
-before it starts anything: deeper down, a thousand files cost a start nothing."""
+before it starts anything. A thousand files deeper down cost no time at a start."""
 IMPORT_PATH = f"{RUNTIME}/{MODULES}"
 """Where a container imports howdah from, as seen from its working directory."""
 
@@ -29,12 +29,13 @@ PYTHON_ARCHIVE = "howdah-python"
 CONF_NAME = "howdah-conf/core-site.xml"
 """The file in a container that holds the configuration of the job's Hadoop."""
 HOWDAHS_OWN = (PY_SPY, RUNTIME, PAGE, PYTHON_ARCHIVE, CONF_NAME.partition("/")[0])
-"""What is in a container's working directory for howdah itself."""
+"""The entries of a container's working directory that belong to howdah itself."""
 HOWDAHS_FILES = re.compile(
     r"\.howdah-(started|layers|preflight-\d+|mpi|master-\w+|part-[0-9a-f]+|copy-[0-9a-f]+|before-.+|"
     r"mirror\.(json|tmp)|empty-directories\.json|unfinished|replacing|lease)"
 )
-"""The names of what howdah itself makes among a program's files. Any other name that begins so is the program's."""
+"""The names of files that howdah itself makes among a program's files. Any other name with this beginning is the
+program's."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +47,16 @@ class StagedFile:
     uri: str
     """Where the containers get it from."""
     kind: str = "file"
-    """`file`, `archive` (unpacked into a directory of that name), or `spread` (an archive, unpacked so, whose content
-    the executor then copies into the working directory)."""
+    """`file`, `archive` (unpacked into a directory of that name), or `spread` (unpacked in the same way, then its
+    content is copied by the executor into the working directory)."""
     source: str = ""
     """The path on the submitting machine; "" when the file is on the cluster already."""
     sha256: str = ""
     """The hash of the content; "" when it is not known."""
     size: int = 0
-    """The size of what is at `uri`, in bytes; whoever uploads it fills it in."""
+    """The size of the file at `uri`, in bytes; whoever uploads it fills it in."""
     modified_ms: int = 0
-    """When what is at `uri` last changed, in epoch milliseconds; whoever uploads it fills it in."""
+    """The time of the last change of the file at `uri`, in epoch milliseconds; whoever uploads it fills it in."""
     into: str = ""
     """The directory into which the content of a `spread` archive is copied; "" for the working directory itself."""
     roles: Tuple[str, ...] = ()
@@ -95,9 +96,10 @@ class Fetch:
     cache: bool = False
     """The node keeps the files for the next task that needs them."""
     executable: bool = False
-    """The files may be executed, as what YARN itself brings to a container may be, whatever their mode on HDFS is."""
+    """Whether the files may be executed, whatever their mode on HDFS is: files that YARN itself brings to a container
+    may be."""
     empty: Tuple[str, ...] = ()
-    """The names of directories that hold nothing."""
+    """The names of empty directories."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class StagedInput:
     hosts: Tuple[str, ...] = ()
     """The nodes that hold blocks of files to be streamed."""
     empty: Tuple[str, ...] = ()
-    """The names of directories of the input that hold nothing: each task has them."""
+    """The names of empty directories of the input; each task gets them."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ class StagedJob:
     runtime: Tuple[StagedFile, ...] = ()
     """The files of howdah itself with what it needs; empty on this machine."""
     page: Tuple[StagedFile, ...] = ()
-    """The files that the master alone has besides: its page."""
+    """The files that only the master has: its page."""
     python: str = "python3"
     """The Python interpreter that runs master and executors."""
     program_path: Tuple[str, ...] = ()
@@ -212,7 +214,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class JobReport:
-    """What an engine knows of a job from outside. Moments are epoch seconds, 0 when not yet."""
+    """A job as its engine sees it from outside. Moments are epoch seconds, 0 when not yet."""
 
     id: str
     """The job's id."""
@@ -235,7 +237,7 @@ class JobReport:
     progress: float = 0.0
     """The job's progress, 0 to 1."""
     diagnostics: str = ""
-    """Why the job is as it is, for people."""
+    """An explanation of the job's state, for people."""
     master: str = ""
     """The base URL of the master's API; "" when there is none."""
     tracking_url: str = ""

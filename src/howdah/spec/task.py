@@ -99,7 +99,7 @@ class Container:
     log_url: str = ""
     """Where people read the container's logs; "" when the engine has no such page."""
     engine_facts: Mapping[str, str] = field(default_factory=dict)
-    """Where in the engine it is, by the engine's own names: on Spark `application`, `stage`, `partition`,
+    """The container's position in the engine, by the engine's own names: on Spark `application`, `stage`, `partition`,
     `executor`."""
 
 
@@ -141,7 +141,7 @@ class Exit:
 
 @dataclass(frozen=True)
 class Member:
-    """Where other tasks reach a task that has joined."""
+    """The addresses at which other tasks reach a task that has joined."""
 
     task: TaskId
     """The task."""
@@ -168,13 +168,13 @@ class World:
     """The whole gang, which is known only when all tasks have joined."""
 
     epoch: int
-    """The number of this formation in the job. What comes from an older epoch is ignored."""
+    """The number of this formation in the job. Messages from an older epoch are ignored."""
     members: Tuple[Member, ...]
     """All tasks, in the spec's role order, then by index."""
     job_id: str = ""
     """The job's id."""
     restarts: int = 0
-    """How often the tasks that start in this epoch were started before."""
+    """The number of earlier starts of the tasks that start in this epoch."""
     min_tasks: Mapping[str, int] = field(default_factory=dict)
     """By elastic role, the smallest number of tasks with which it may go on."""
 

@@ -122,8 +122,8 @@ class Started(Event):
     gpus: Tuple[str, ...] = ()
     """The devices that the program was given, as CUDA_VISIBLE_DEVICES names them."""
     log_offset: Optional[int] = None
-    """Where in both streams of the attempt, taken as one, this start's output begins, in bytes; None in logs of earlier
-    versions."""
+    """The offset at which this start's output begins, in bytes of both streams of the attempt together; None in logs of
+    earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Used(Event):
     task: TaskId
     """The task that the event is about."""
     usage: Usage = field(default=Usage(), metadata={FLAT: True})
-    """The sample, without what a second brings (`read_mib_s` and its like)."""
+    """The sample, without rates per second (`read_mib_s` and its like)."""
     data_bytes: int = 0
     """Bytes of the input files that have been fetched; sampled only before the program runs."""
     data_total_bytes: int = 0
@@ -166,7 +166,7 @@ class Yielded(Event):
 
 @dataclass(frozen=True)
 class TrackerRunsFound(Event):
-    """The task's program has printed where runs of experiment trackers are to be seen."""
+    """The task's program has printed the addresses of runs of experiment trackers."""
 
     task: TaskId
     """The task that the event is about."""

@@ -1,4 +1,4 @@
-"""Finds what the last lines of a failed program of Python say: the exception that ended it, and the frames of the
+"""Finds the cause in the last lines of a failed program of Python: the exception that ended it, and the frames of the
 user's own code."""
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _FRAME = re.compile(r'\s+File "([^"]+)", line \d+')
 _LIBRARY = re.compile(r"[/\\](?:site-packages|dist-packages|lib[/\\]python3[^/\\]*)[/\\]|^<")
 MAX_LETTERS = 300
 MAX_LINES_AFTER, MAX_TEXT_LINES, MAX_LOOSE_LINES = 8, 200, 40
-"""The lines that may follow an exception: what libraries print when they end, more of its own text, and those of its
-text that do not begin with blanks: they may also be of a program that has handled the exception and gone on."""
+"""The most lines after an exception that libraries print when they end; the most lines of its text; and the most of
+these that do not begin with blanks, since they may come from a program that has handled the exception and gone on."""
 
 
 class _Line(NamedTuple):
     rank: str
     """The mark that torchrun puts before a line of one of its processes, such as `[rank1]:`; "" without one."""
     text: str
-    """What is left of it without that, and without the margin."""
+    """The rest of the line, without the mark of the rank and without the margin."""
     margin: str
-    """What Python has put before it because it is of a group's exceptions."""
+    """The prefix that Python prints before the lines of a group's exceptions."""
 
 
 class _Traceback(NamedTuple):
@@ -55,7 +55,7 @@ class _Traceback(NamedTuple):
     end: int
     """The number of the line with the exception."""
     text: str
-    """The exception; of a group, with the first one in it."""
+    """The exception; of a group, together with the first exception in it."""
     is_ignored: bool
 
 
@@ -67,9 +67,9 @@ def exception_line(lines: Sequence[str], code: Optional[int] = 1) -> str:
 def exception_text(lines: Sequence[str], code: Optional[int] = 1) -> str:
     """Return the line with the exception that ended the program, without the frames before it; "" if there is none.
 
-    `code` is the exit status: Python's own is 1, and with another one a program may have printed the exception and gone
-    on, so that few lines may follow it. What came after the cause is left out: exceptions that Python ignores while it
-    ends, and a launcher's words about the rank that failed, unless nothing else is known.
+    `code` is the exit status. Python's own is 1; with another status the program may have printed the exception and
+    gone on, so only few lines may follow the exception. Lines that came after the cause are left out, unless nothing
+    else is known: exceptions that Python ignores while it ends, and a launcher's words about the rank that failed.
     """
     rest, summary = _split_summary(_lines(lines))
     found = _tracebacks(rest)
@@ -88,20 +88,21 @@ def exception_text(lines: Sequence[str], code: Optional[int] = 1) -> str:
 
 
 def lines_of_cause(lines: Sequence[str]) -> List[str]:
-    """Return the lines without those that come after the cause of an end (see `exception_text`), and without what
-    stands before the lines of a rank or of a group's exceptions."""
+    """Return the lines without those that come after the cause of an end (see `exception_text`), and without the
+    prefixes of the lines of a rank or of a group's exceptions."""
     rest, _ = _split_summary(_lines(lines))
     return [line.text for line in rest]
 
 
 def is_lost_connection(text: str) -> bool:
-    """Return whether an exception says no more than that another program does not answer: it may be the consequence of
-    that one's failure."""
+    """Return whether an exception only says that another program does not answer: it may be a consequence of that
+    program's failure."""
     return _LOST_CONNECTION.match(text) is not None
 
 
 def user_frames(lines: Sequence[str]) -> List[int]:
-    """Return the numbers, from 0, of the lines about frames that are in no library: the place, and the source line."""
+    """Return the numbers, from 0, of the lines about frames outside of libraries: the line of the place, and the source
+    line."""
     found: List[int] = []
     shown = [line.text for line in _lines(lines)]
     for number, line in enumerate(shown):
@@ -130,8 +131,8 @@ def _lines(lines: Iterable[str]) -> List[_Line]:
 
 
 def _split_summary(lines: List[_Line]) -> Tuple[List[_Line], List[_Line]]:
-    """Return the lines about the program itself, without ignored exceptions, and those of a launcher that says no more
-    than that the program failed."""
+    """Split off the summary of a launcher. Return the lines of the program itself, without ignored exceptions, and the
+    launcher's lines, which only say that the program failed."""
     found = _tracebacks(lines)
     if any(each.is_ignored for each in found) and not all(each.is_ignored for each in found):
         left_out = {n for each in found if each.is_ignored for n in range(each.begin - 1, each.end + 1)}
@@ -148,7 +149,8 @@ def _split_summary(lines: List[_Line]) -> Tuple[List[_Line], List[_Line]]:
 
 
 def _tracebacks(lines: Sequence[_Line]) -> List[_Traceback]:
-    """Return the whole tracebacks in their order: of exceptions that follow from each other one, of a group one."""
+    """Return the complete tracebacks in their order. Exceptions that follow from each other count as one, and so does a
+    group."""
     found: List[_Traceback] = []
     opened: Dict[str, Tuple[int, bool]] = {}  # by rank: where its traceback begins, and whether it is a whole group's
     groups: Dict[str, int] = {}  # by rank: which of `found` is its last group
@@ -176,14 +178,15 @@ def _tracebacks(lines: Sequence[_Line]) -> List[_Traceback]:
 
 
 def _add_to_group(found: List[_Traceback], group: int, end: int, text: str) -> None:
-    """Add an exception to its group, which names the first one that is no group itself."""
+    """Add an exception to its group. The group names its first exception that is no group itself."""
     whole = found[group]
     is_first = _OF_GROUP.search(whole.text) is not None and _OF_GROUP.search(text) is None
     found[group] = whole._replace(end=end, text=f"{whole.text}: {text}" if is_first else whole.text)
 
 
 def _cut_exception(lines: Sequence[_Line]) -> str:
-    """Return the last line if it is an exception whose traceback was not printed, or is above the lines."""
+    """Return the last line if it is an exception without a traceback, because none was printed or it is above the
+    lines."""
     last = next((line.text for line in reversed(lines) if line.text.strip()), "")
     return last if _NAMED.fullmatch(last) else ""
 

@@ -13,13 +13,14 @@ _MLFLOW = re.compile(r"/experiments/[^/?#]+/runs/([^/?#]+)")
 _WANDB = re.compile(r"https?://[^/?#]+/[^/?#]+/[^/?#]+/runs/([^/?#]+)")
 _HOST = re.compile(r"https?://([^/?#]+)")
 _SPACE = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
-"""A Space with its owner. Of one without, only who is logged in at Hugging Face knows the owner."""
+"""A Space with its owner. Without an owner the Space belongs to the user who is logged in at Hugging Face, whom nobody
+else knows."""
 _ADDRESS = re.compile(
     r"(?P<path>https?://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?(?:/[^?#;]*)?)(?:;[^?#@]*)?"
     r"(?:\?(?P<query>[^#]*))?(?:#(?P<fragment>.*))?"
 )
 _WORKSPACE = re.compile(r"(?:^|&)(o=\d+)(?=&|$)")
-"""Names a workspace of Databricks, without which a run is not found."""
+"""The parameter that names a workspace of Databricks; without it a run is not found."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class TrackerRun:
     tracker: str
     """MLflow, W&B, or the host of another tracker."""
     run: str
-    """The run's id; "" where the address does not tell it."""
+    """The run's id; "" if the address does not contain it."""
     url: str
-    """Where people see the run."""
+    """The address at which people see the run."""
 
 
 def tracker_run(url: str) -> TrackerRun:
@@ -44,8 +45,9 @@ def tracker_run(url: str) -> TrackerRun:
 
 
 def public_address(url: str) -> str:
-    """Return an address as everybody may see it, "" if there is none. Parameters are cut, in the query and in the
-    fragment: one may open the tracker to all who see it, whatever its name is. An address with a user is none."""
+    """Return the form of an address that everybody may see, "" if there is none. Parameters are cut, in the query and
+    in the fragment, because a parameter of any name may open the tracker to everyone who sees it. An address with a
+    user has no such form."""
     found = _ADDRESS.fullmatch(url)
     if found is None or not (url.isascii() and url.isprintable()) or " " in url:
         return ""
@@ -58,9 +60,9 @@ def public_address(url: str) -> str:
 
 
 def tracker_pages(env: Mapping[str, str], job_id: str) -> Dict[str, str]:
-    """Return the pages of a job's runs by tracker, as far as the job's variables tell where they are: of MLflow its
-    server, of W&B the group of the job's runs, of Trackio its Space or, without one, its server; none where a variable
-    has more than `public_address` lets through."""
+    """Return the pages of a job's runs by tracker, as far as the job's variables determine them: for MLflow its server,
+    for W&B the group of the job's runs, for Trackio its Space or, without one, its server. A page is left out if a
+    variable has more in it than `public_address` permits."""
     found: Dict[str, str] = {}
     server = env.get("MLFLOW_TRACKING_URI", "")
     if server and public_address(server) == server:

@@ -8,7 +8,7 @@ import re
 # No longer a number is meant, and what is computed from one must stay a number.
 MEMORY = re.compile(r"(-?\d{1,18}(?:\.\d+)?)\s*(?:([KMGT])(?:iB)?)?", re.IGNORECASE)
 LATEST_S = 1e11
-"""The latest moment, in epoch seconds, that is one: no calendar has what a damaged number may say."""
+"""The latest valid moment, in epoch seconds: no calendar can show a moment that a damaged number may stand for."""
 _MIB = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
 _PART = r"\d+(?:\.\d+)?\s*(?:ms|s|min|m|h|d)"
 DURATION = re.compile(rf"-?(?:{_PART}\s*)+")

@@ -34,9 +34,9 @@ def split(uri: str) -> tuple[str, str, str]:
 
 
 def build(scheme: str, authority: str, path: str) -> str:
-    """Build the URI that `split` takes apart. A byte that is no UTF-8 is itself in the names of this machine's files;
-    other file systems' names are text, and have it as `%E9`. HDFS takes no `:` in a name, and has it as `%3A`, as Hive
-    and Spark write it."""
+    """Build the URI that `split` splits. In names of this machine's files a byte that is not UTF-8 stays as it is.
+    Names on other file systems are text, and contain it as `%E9`. HDFS allows no `:` in a name; it becomes `%3A`, as
+    Hive and Spark write it."""
     if scheme == "file":
         return f"file://{authority}{quote(path, errors='surrogateescape')}"
     if scheme == "hdfs" and ":" in path:
@@ -46,22 +46,22 @@ def build(scheme: str, authority: str, path: str) -> str:
 
 
 def stored_name(name: str, uri: str) -> str:
-    """Return the name that a file of this machine has where howdah stores it to fetch it again. HDFS takes no `:`: it
-    is `%3A` there, a `%3A` is `%253A`, and so on."""
+    """Return the name under which howdah stores a file of this machine to fetch it again. HDFS allows no `:`: it
+    becomes `%3A` there, a `%3A` becomes `%253A`, and so on."""
     return _COLON.sub(r"%25\1", name).replace(":", "%3A") if split(uri)[0] in _HDFS else name
 
 
 def local_name(name: str, uri: str) -> str:
-    """Return the name on this machine of a file that was stored under its `stored_name`. What others name `%3A` must
-    stay so."""
+    """Return the name on this machine of a file that was stored under its `stored_name`. A `%3A` in a name that others
+    have made stays."""
     if split(uri)[0] not in _HDFS:
         return name
     return _COLON.sub(lambda found: f"%{found[1][2:]}" if found[1] != "3A" else ":", name)
 
 
 class StoredNames:
-    """Gives what is below a local `directory` its names below `uri`, the same each time. On HDFS they have `%3A` for
-    `:`, and `%253A` where that would be the name of something else, too."""
+    """Maps paths in a local `directory` to their names below `uri`, in the same way each time. On HDFS `:` becomes
+    `%3A`, or `%253A` if another file would have the same name."""
 
     def __init__(self, uri: str, directory: str) -> None:
         self._uri, self._directory = uri, directory
@@ -73,7 +73,7 @@ class StoredNames:
         return join(self._uri, self.stored(name))
 
     def stored(self, name: str) -> str:
-        """Return the path below the URI of what is at the path `name` in the directory."""
+        """Return the path below the URI at which the file or directory at the path `name` is stored."""
         if split(self._uri)[0] not in _HDFS or not (":" in name or _COLON.search(name)):
             return name
         if name in self._stored:
@@ -89,7 +89,7 @@ class StoredNames:
 
 
 def has_scheme(text: str) -> bool:
-    """Return whether `text` itself says on which file system it is."""
+    """Return whether `text` itself names its file system."""
     return bool(_URI.fullmatch(text)) or text.startswith("file:/")
 
 
@@ -137,8 +137,8 @@ def below(uri: str, directory: str) -> str:
 
 
 def check_inner_name(name: str, directory: str) -> str:
-    """Return `name`, which a program or another user has written, once it is known to lead to a place below `directory`
-    and nowhere else.
+    """Return `name`, which a program or another user has written, after checking that it leads to a place below
+    `directory` and nowhere else.
 
     Raises:
         StagingError: `name` is absolute, or holds `..`.
@@ -149,14 +149,15 @@ def check_inner_name(name: str, directory: str) -> str:
 
 
 def normalize(uri: str) -> str:
-    """Return the same file, written one way: no `.`, `..`, doubled or trailing slashes."""
+    """Return the URI of the same file in its one normal form: no `.`, `..`, doubled or trailing slashes."""
     scheme, authority, full = split(uri)
     return build(scheme, authority, posixpath.normpath("/" + full.lstrip("/")))
 
 
 def absolute(text: str, default_root: str, directory: str) -> str:
-    """Return what a user's `text` names: a URI as it is, an absolute path on `default_root`, else a path below the URI
-    `directory`. A URI that names no server (`hdfs:///path`) is on `default_root`, if that has the same scheme."""
+    """Return the URI that a user's `text` means: a URI stays as it is, an absolute path is on `default_root`, any other
+    path is below the URI `directory`. A URI that names no server (`hdfs:///path`) is on `default_root`, if that has the
+    same scheme."""
     scheme, authority, _ = split(default_root)
     if has_scheme(text):
         own, server, path_ = split(text)

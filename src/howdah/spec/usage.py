@@ -61,5 +61,5 @@ class Usage:
     """When the program reported its first progress, in epoch seconds."""
 
     def without_rates(self) -> Usage:
-        """Return the sample as the event log has it: what a second brings is for the resource metrics alone."""
+        """Return the sample as it is stored in the event log: rates per second are for the resource metrics alone."""
         return dataclasses.replace(self, read_mib_s=0.0, written_mib_s=0.0, received_mib_s=0.0, sent_mib_s=0.0)

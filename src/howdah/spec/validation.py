@@ -1,7 +1,7 @@
 """Finds everything that is wrong with a job, all at once.
 
-The rule: these checks need nothing but the job itself. What only a file system or a cluster can tell (a missing path, a
-closed queue) is found where that is asked.
+The rule: these checks need nothing but the job itself. Mistakes that only a file system or a cluster can tell (a
+missing path, a closed queue) are found by the code that asks it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _OWN_FIELDS = {
 
 _ANYWHERE = Input.to
 MAX_NAMED = 10
-"""A mistake names all valid names if there are so few; more would hide the one that was probably meant."""
+"""The most valid names that a mistake lists; more names would hide the one that was probably meant."""
 _Found = Iterator[Mistake]
 
 
@@ -78,12 +78,12 @@ def find_mistakes(
 
 
 def has_chief(roles: Mapping[str, Role]) -> bool:
-    """Return whether it is clear which task `chief` means (`howdah.spec.task.chief`)."""
+    """Return whether the job has a task that `chief` clearly means (`howdah.spec.task.chief`)."""
     return len(roles) == 1 or any(name in roles for name in CHIEFS)
 
 
 def apply_alias(entry: Input) -> Input:
-    """Return the input with what follows `#` in its paths as its `to`. If `to` is given as well, a `#` is part of a
+    """Return the input with the part after `#` in its paths as its `to`. If `to` is given as well, a `#` is part of a
     name."""
     pairs = _pairs(entry)
     alias = next((alias for _, alias in pairs if alias), "")
@@ -94,7 +94,7 @@ def apply_alias(entry: Input) -> Input:
 
 
 def _pairs(entry: Input) -> List[Tuple[str, str]]:
-    """Return each path with the name it gets, "" where none is given."""
+    """Return each path with the name it gets, "" if no name is given."""
     paths = (entry.path,) if isinstance(entry.path, str) else entry.path
     if entry.to != _ANYWHERE:
         return [(path, "") for path in paths]
@@ -187,7 +187,7 @@ def _yields(place: str, yields: Mapping[str, str]) -> _Found:
 
 
 def _check_stages(job: JobSpec) -> _Found:
-    """Check that roles that wait for others name existing roles, and do not wait for themselves in a circle."""
+    """Check that roles that wait for others name existing roles, and that no role waits for itself in a circle."""
     for name, role in job.roles.items():
         for number, other in enumerate((*role.after, *role.deadline.after)):
             key = f"after.{number}" if number < len(role.after) else f"deadline.after.{number - len(role.after)}"
@@ -384,7 +384,7 @@ def _input(place: str, entry: Input, job: JobSpec) -> _Found:
 def _without_effect(
     place: str, entry: Union[Input, Output], streams: bool, of_files: Sequence[str], of_streams: Sequence[str]
 ) -> _Found:
-    """Find what has no effect with this strategy: it was probably meant for another one."""
+    """Find keys that have no effect with this strategy: another strategy was probably meant."""
     defaults = {field.name: field.default for field in dataclasses.fields(entry)}
     for name in of_files if streams else of_streams:
         value = getattr(entry, name)
@@ -451,8 +451,8 @@ def _variables(job: JobSpec) -> _Found:
 
 
 def added_entries(name: str, value: str) -> str | None:
-    """Return what a list such as `/opt/bin:$PATH` adds to the variable `name` itself, as `extend` has it; None if the
-    list does not refer to the variable."""
+    """Return the entries that a list such as `/opt/bin:$PATH` adds to the variable `name` itself, in the form of
+    `extend`; None if the list does not refer to the variable."""
     own = rf"\$(?:{re.escape(name)}\b|{{{re.escape(name)}\b(?:[^{{}}]|{{[^{{}}]*}})*}})"
     if not re.search(own, value):
         return None

@@ -37,7 +37,7 @@ else:
 
 
 def _compiled_at_first_use(cls: Any, frozen: bool) -> Any:
-    """Return an `__init__` that puts the one of the standard decorator in its place."""
+    """Return an `__init__` that replaces itself by that of the standard decorator when it is first called."""
 
     def compile_first(self: Any, *args: Any, **given: Any) -> None:
         fields = [(field.name, field.type, field) for field in dataclasses.fields(cls)]

@@ -82,7 +82,7 @@ class TaskView:
     used: float = 0.0
     """When the last sample of the usage was taken."""
     pace: Optional[ProgressRate] = None
-    """How the progress went since the program began; None when it reports none."""
+    """The first and the latest progress since the program began; None when it reports none."""
     metrics: Dict[str, List[MetricPoint]] = field(default_factory=dict)
     """The points of the program's metrics, by name (`howdah.program.metric`)."""
     tracker_runs: List[str] = field(default_factory=list)
@@ -90,7 +90,7 @@ class TaskView:
     exit: Optional[Exit] = None
     """How the present attempt ended; None while it runs."""
     straggler: Sentence = ""
-    """In what the task is out of line with its role; "" when it is in line."""
+    """How the task differs from the other tasks of its role; "" when it does not."""
     notice: Sentence = ""
     """The announcement that the container will be taken away; "" for none."""
     attempts: List[AttemptView] = field(default_factory=list)
@@ -174,7 +174,7 @@ class JobView:
     asked: Dict[str, float] = field(default_factory=dict)
     """When containers were last asked for, by role; for attempts to come."""
     waiting: Optional[Waiting] = None
-    """For which containers the job waits now, and why; None when it waits for none."""
+    """The containers for which the job waits now, and why; None when it waits for none."""
     allocated: Dict[str, float] = field(default_factory=dict)
     """When containers were granted, by container; for attempts to come."""
     updated: float = 0.0
@@ -192,16 +192,16 @@ class JobView:
     tensorboard: BoardChanged = field(default_factory=lambda: BoardChanged(0.0, ""))
     """The last change of the job's TensorBoard."""
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """The number of tasks of each role that runs with another number than was asked for."""
+    """The present number of tasks of each role whose number differs from the one that was asked for."""
     ends_as: Optional[State] = None
-    """The state of tasks that are told to stop: CANCELLED where a user cancelled the job, else STOPPED."""
+    """The state that tasks get when they are told to stop: CANCELLED if a user cancelled the job, else STOPPED."""
     unfitting: int = 0
     """The number of lines in a damaged log that cannot be read, or do not fit the lines before."""
     outcome: Optional[Outcome] = None
     """How the job ended; None while it runs."""
 
     def takes_part(self, task: TaskId) -> bool:
-        """Return whether the task is one of the job's tasks now, and no spare."""
+        """Return whether the task is one of the job's tasks now, and not a spare."""
         role = self.job.roles.get(task.role) if self.job else None
         return role is None or task.index < self.sizes.get(task.role, role.replicas)
 
@@ -220,8 +220,8 @@ class JobView:
 
     @property
     def progress(self) -> float:
-        """Return the mean of what tasks report, 1 for a task that ended well; where no task reports, the share of tasks
-        that ended well."""
+        """Return the mean of the progress that tasks report; a task that ended well counts as 1. If no task reports,
+        return the share of tasks that ended well."""
         tasks = self.tasks.values()
         unfinished = (task.usage.progress for task in tasks if task.state is not State.SUCCEEDED)
         reported = [progress for progress in unfinished if progress is not None]

@@ -1,4 +1,4 @@
-"""`files` and `archives` of the job and of single roles: which entry is in which working directory, under which
+"""`files` and `archives` of the job and of single roles: which working directories have an entry, and under which
 name."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def file_name(entry: str) -> str:
 
 
 def mistakes(job: JobSpec, taken: Mapping[str, str]) -> Iterator[Mistake]:
-    """Find what is wrong with the entries; `taken` are names that something else has, by the place that says so."""
+    """Find mistakes in the entries. `taken` are names that are in use already, by the place that uses them."""
     everywhere: Dict[str, str] = dict(taken)
     of_role: Dict[str, Dict[str, str]] = {}
     for place, _, entry, roles in entries(job):
@@ -48,7 +48,8 @@ def mistakes(job: JobSpec, taken: Mapping[str, str]) -> Iterator[Mistake]:
 
 
 def name_of_packed_file(name: str) -> str:
-    """Return the name of the archive, whose content is copied into the working directory, of one file `name`."""
+    """Return the name of the archive that holds the one file `name`, and whose content is copied into the working
+    directory."""
     return f"{_PACKED}{name.replace(':', '%3A')}"
 
 

@@ -42,18 +42,19 @@ from howdah.storage.linked_tree import (
 )
 
 NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
-"""Directories that are not the user's code, and are never packed."""
+"""Directories that hold no code of the user, and are never packed."""
 GITIGNORE, IGNORE = ".gitignore", ".howdahignore"
-"""Files that say what in their directory and below is not packed. What the second says, in the form of the first,
-counts more: `!data` packs what a .gitignore names."""
+"""Files that say which names in their directory and below are not packed. The second file has the form of the first and
+overrides it: `!data` packs a directory that a .gitignore names."""
 _TOOLS = {".venv", "node_modules", ".tox", ".nox", ".idea", ".vscode", ".DS_Store", ".eggs"}
-"""Names of what tools make for this machine: no job misses them where a .gitignore leaves them out."""
+"""Names of directories that tools make for this machine. A job does not need them, so it is not reported when a
+.gitignore leaves them out."""
 MAX_LINKED_BYTES, MAX_LINKED_FILES = 256 << 20, 20_000
-"""Most that is packed of a directory outside to which a link leads: more is rather data than code."""
+"""The most that is packed of a directory outside to which a link leads: a larger one is data rather than code."""
 _GITIGNORED = "a .gitignore names it; a line !{name} in a .howdahignore beside it sends it along"
 _TOO_LARGE = "it leads to {directory}, which has more than {mib} MiB or {files} files: name that among the inputs"
 MAX_CHECKED_BYTES = 16 << 20
-"""The largest archive of the user's that is read to its end before it is sent."""
+"""The largest archive of the user that is read to its end before it is sent."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 MIN_PART_BYTES, MAX_PART_BYTES = 8 << 20, 64 << 20
 """Bytes of a part. A larger directory is packed in parts, so that after a change only one part is uploaded again. Where
@@ -71,7 +72,7 @@ class ArchiveMember:
     """Where a symbolic link points; "" for a file."""
     size: int = 0
     mark: str = ""
-    """A text that differs when the file has changed."""
+    """A text that changes whenever the file changes."""
     is_empty_directory: bool = False
 
 
@@ -80,23 +81,23 @@ Followed = Callable[[str], object]
 
 
 def follow_silently(path: str) -> None:
-    """Tell nobody what a link leads to."""
+    """Ignore where a link leads."""
 
 
 Rule = Callable[[str], "bool | None"]
-"""Returns whether an ignore file leaves out a name, which ends in `/` if it is a directory's; None if it says
-nothing about it."""
+"""Returns whether an ignore file leaves out a name, which ends in `/` for a directory; None if the file has no rule for
+it."""
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """The rules that hold in a directory, those of the directories above it first."""
+    """The rules for a directory; those of its parents come first."""
 
     gitignore: tuple[Rule, ...] = ()
     howdahignore: tuple[Rule, ...] = ()
 
     def file_that_names(self, name: str) -> str:
-        """Return the name of the ignore file that leaves something out; "" if it is to be packed."""
+        """Return the name of the ignore file that leaves out an entry; "" if the entry is to be packed."""
         for file, rules in ((IGNORE, self.howdahignore), (GITIGNORE, self.gitignore)):
             for rule in reversed(rules):
                 is_left_out = rule(name)
@@ -119,11 +120,11 @@ def members(
     """Return all files and empty directories in `directory`, sorted. Links that stay inside it are kept as links,
     others are followed.
 
-    `as_they_are` is for an environment: its links to a Python outside are kept, too, and nothing in it is ignored.
-    `left_out` is called with what is not packed, and why. `with_ignored_files` leaves out directories that a .gitignore
-    names, but no files: a package may hold some that its build made. `followed` is called with each file and directory
-    outside that is packed because a link leads to it. howdah's own directories are never packed, nor those in `home`,
-    the URI of an engine's home.
+    `as_they_are` is for an environment: its links to a Python outside are kept, too, and no ignore file is applied.
+    `left_out` is called with each entry that is not packed, and the reason. `with_ignored_files` leaves out directories
+    that a .gitignore names, but no files: a package may hold files that its build made. `followed` is called with each
+    file and directory outside that is packed because a link leads to it. howdah's own directories are never packed, nor
+    those in `home`, the URI of an engine's home.
     """
     real = os.path.realpath(directory)
     own = own_directories(real, *([uris.path(home)] if home.startswith("file:") else []))
@@ -145,13 +146,13 @@ class _Collector:
     with_ignored_files: bool = False
     followed: Followed = follow_silently
     own: tuple[str, ...] = ()
-    """Where howdah keeps jobs and cache, which are left out."""
+    """The directories of howdah's jobs and cache, which are left out."""
     gitignored: int = 0
-    """How many entries a .gitignore has left out."""
+    """The number of entries that a .gitignore has left out."""
     linked: tuple[str, ...] = ()
-    """The directories outside that links have led to, on the way to where the collector is."""
+    """The directories outside that were entered through links, from the top to the collector's present place."""
     offset: int = 0
-    """Where in a name the part below the last of them begins."""
+    """The position in a name at which the part below the last of them begins."""
 
     def below(self, directory: str, prefix: str, rules: _Rules = _NO_RULES) -> Iterator[ArchiveMember]:
         if prefix.count("/") > MAX_DEPTH:
@@ -174,8 +175,8 @@ class _Collector:
             raise explain(error, error.filename or directory) from error
 
     def _is_ignored(self, entry: os.DirEntry[str], name: str, rules: _Rules) -> bool:
-        """Return whether an ignore file leaves an entry out. Who wrote a .gitignore did not think of jobs, and is
-        told."""
+        """Return whether an ignore file leaves an entry out. The author of a .gitignore did not think of jobs, so the
+        user is told."""
         if entry.name in NEVER:
             return False  # is left out anyway, and needs no word
         is_directory = False
@@ -270,9 +271,9 @@ def _is_pattern(line: str) -> bool:
 def directory(
     source: Path, into: Path, left_out: LeftOut = ignore, followed: Followed = follow_silently, home: str = ""
 ) -> list[Path]:
-    """Pack a directory into .tar.gz archives below `into`: one, or several of a large directory. An archive is named by
-    its content, and made only if it does not exist. What has not changed since the last time is not read again.
-    `left_out`, `followed` and `home` are those of `members`.
+    """Pack a directory into .tar.gz archives below `into`: into one, or for a large directory into several. An archive
+    is named by its content, and made only if it does not exist. Files that are unchanged since the last time are not
+    read again. `left_out`, `followed` and `home` are those of `members`.
 
     Raises:
         StagingError: something can't be read, or there is no room.
@@ -320,7 +321,7 @@ def _parts(members: list[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
 
 
 def size_up_to(limit: int, directory: Path) -> int:
-    """Return how many bytes of a directory would be packed; counting ends above `limit`."""
+    """Return how many bytes of a directory would be packed; counting stops above `limit`."""
     size = 0
     real = os.path.realpath(directory)
     for member in _Collector(real, False, ignore, own=own_directories(real)).below(os.fspath(directory), ""):
@@ -331,7 +332,7 @@ def size_up_to(limit: int, directory: Path) -> int:
 
 
 def _note(members: list[ArchiveMember]) -> Path:
-    """Return the file that holds the names of the archives of these files, as they are now."""
+    """Return the file that holds the names of the archives for these files in their present state."""
     lines = "".join(f"{member.path}\0{member.link}\0{member.size}\0{member.mark}\n" for member in members)
     digest = hashlib.sha256(os.fsencode(lines)).hexdigest()
     return local_directory() / "packed" / "known" / digest
@@ -378,14 +379,14 @@ def with_gzip(source: Path, into: Path) -> Path:
 
 
 def write(members: Iterable[ArchiveMember], target: Path) -> None:
-    """Write a .tar, or .tar.gz by its name, of `members`; after an error there is no file."""
+    """Write `members` into a .tar, or into a .tar.gz if its name says so; after an error there is no file."""
     with _fresh_file(target) as file:
         _write_to(members, file, target.name.endswith("gz"))
 
 
 @contextlib.contextmanager
 def _fresh_file(target: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the name `target` when all is written, and is removed after an error."""
+    """Open a new file that gets the name `target` when it is complete, and is removed after an error."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
@@ -429,7 +430,7 @@ def _describe(path: str) -> str:
 
 
 def digest_of(members: Iterable[ArchiveMember]) -> str:
-    """Return 64 hexadecimal digits that differ when a name or a content does, or who may read or execute it."""
+    """Return 64 hexadecimal digits that change when a name, a content, or a permission to read or execute changes."""
     digest = hashlib.sha256()
     for member in members:
         what = "directory" if member.is_empty_directory else member.link or _describe(member.path)

@@ -1,10 +1,10 @@
 """Unpacks .zip and .tar archives of any origin, and writes only below the directory that is given.
 
 Python's own filters are for .tar alone, came with 3.12 and later with some older versions, and let links lead anywhere.
-Here one check serves both kinds of archive. An error with the name of the member refuses: absolute names, `..` and
+Here one check serves both kinds of archive. It raises an error with the name of the member for absolute names, `..` and
 control characters in names, names that occur twice, members below a link, links that lead out of the archive, and
-whatever is no file, directory or link. Set-uid bits are dropped, and so is the right to write files, because containers
-share them.
+anything that is not a file, directory or link. Set-uid bits are dropped, and so is the right to write files, because
+containers share them.
 
 One kind of link may lead out: that of a packed environment to the Python with which it was made (`bin/python3`).
 """
@@ -32,7 +32,7 @@ _BROKEN = (
     *(zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, struct.error),
     *(NotImplementedError, RuntimeError, ValueError, OverflowError, KeyError),
 )
-"""What the standard library raises for archives that are damaged, encrypted, or packed by other methods."""
+"""The errors of the standard library for archives that are damaged, encrypted, or packed by other methods."""
 
 
 def unpack(archive: Path, target: Path) -> None:
@@ -101,7 +101,7 @@ class _Tree:
         self._links.append((self._new_path(name, "link"), to))
 
     def finish(self) -> None:
-        """Make the links. Where they lead is checked when all of them exist."""
+        """Make the links. Their targets are checked when all of them exist."""
         for name, to in self._links:
             (self.target / name).symlink_to(to)
         for name, to in self._links:
@@ -125,7 +125,7 @@ class _Tree:
             raise _MemberRefused(f"{name!r} is there twice")
 
     def _parents(self, name: str) -> None:
-        """Make the directories that a member is in, which need not be members themselves."""
+        """Make the parent directories of a member, which need not be members themselves."""
         end = name.find("/")
         while end >= 0:
             parent = name[:end]

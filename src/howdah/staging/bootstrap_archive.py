@@ -1,4 +1,4 @@
-"""Builds the bootstrap archive: one small zip that Python runs, which brings a container to its executor.
+"""Builds the bootstrap archive: one small zip that Python runs, and that turns a container into an executor.
 
 It holds `howdah.executor.bootstrap` and the pure Python that this needs, so that any CPython from 3.9 on runs it. The
 same sources make the same bytes.
@@ -37,7 +37,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can tell
 
 
 def bootstrap_archive() -> bytes:
-    """Return the archive, for which `python3 howdah-bootstrap.pyz` is the command."""
+    """Return the archive; the command `python3 howdah-bootstrap.pyz` runs it."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, text in [("__main__.py", _MAIN.encode()), *_sources()]:

@@ -1,6 +1,5 @@
-"""Finds conda environments of this machine, and packs them with conda-pack for machines that do not have them: once
-for what conda and pip have installed in it.
-"""
+"""Finds conda environments of this machine, and packs them with conda-pack for machines that do not have them. An
+environment is packed once for each set of packages that conda and pip have installed in it."""
 
 from __future__ import annotations
 
@@ -47,8 +46,8 @@ def find_prefix(name: str, base_directory: Path) -> Path:
 
 
 def _known_prefixes() -> Iterator[tuple[str, Path]]:
-    """Yield names and directories: those in conda's own list of a user's environments, and those where conda, mamba
-    and micromamba put them."""
+    """Yield names and directories: those in conda's own list of a user's environments, and those in the directories in
+    which conda, mamba and micromamba put them."""
     roots = [Path(executable).parent.parent for executable in filter(None, [os.environ.get("CONDA_EXE")])]
     roots += [Path(root) for root in filter(None, [os.environ.get("MAMBA_ROOT_PREFIX")])]
     places = [place for name in ("CONDA_ENVS_DIRS", "CONDA_ENVS_PATH") for place in os.environ.get(name, "").split(":")]
@@ -66,7 +65,7 @@ def _known_prefixes() -> Iterator[tuple[str, Path]]:
 
 
 def environment_key(prefix: Path) -> str:
-    """Return 64 hexadecimal digits that differ when conda or pip has installed something else."""
+    """Return 64 hexadecimal digits that change when conda or pip installs something else."""
     records = [prefix / _META / "history", *(prefix / _META).glob("*.json")]
     records += prefix.glob("lib/python3.*/site-packages/*.dist-info")
     digest = hashlib.sha256()
@@ -138,6 +137,6 @@ def conda_pack(prefix: Path) -> list[str]:
 
 
 def packages(prefix: Path) -> Mapping[str, str]:
-    """Return the versions of what conda and pip have installed, by name."""
+    """Return the versions of the packages that conda and pip have installed, by name."""
     records = filter(None, (_RECORD.fullmatch(path.name) for path in (prefix / _META).glob("*.json")))
     return {**installed_packages(prefix), **{record[1]: record[2] for record in records}}

@@ -1,4 +1,4 @@
-"""The error of a job whose files are not as it says."""
+"""The error of a job whose files are not as the job says."""
 
 from __future__ import annotations
 

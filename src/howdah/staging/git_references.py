@@ -1,7 +1,7 @@
-"""Finds the commits that branches and tags of git stand for now, so that who pushes gets another environment.
+"""Finds the commits to which branches and tags of git refer now, so that a new commit leads to a new environment.
 
-A server is asked once a minute at most, together with the others, without any question to the user, and is not waited
-for long. What it said last is kept: without an answer the environment of before is used.
+A server is asked at most once a minute, at the same time as the others, without any question to the user, and with a
+short limit. Its last answer is kept: without a new one the earlier environment is used.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from howdah.spec.values import dataclass
 from howdah.storage.content_cache import local_directory
 
 LIMIT_S = 10.0
-"""Seconds for which all answers are waited for."""
+"""Seconds for which the answers are awaited, all together."""
 KEPT_S = 60.0
-"""Seconds for which an answer counts: a submission asks several times."""
+"""Seconds for which an answer is used again: one submission asks several times."""
 _PLACE = re.compile(r"""git\+((?:https?|ssh|file|git)://[^#\s"';]+)""")
 _SOURCE = re.compile(
     r"""\{[^{}\n]*\bgit\s*=\s*["']([^"']+)["'][^{}\n]*\}"""
@@ -38,21 +38,21 @@ _REMARK = re.compile(r"(?m)^\s*#.*$")
 
 @dataclass(frozen=True)
 class GitReference:
-    """A branch, a tag or the like of a repository, which may stand for another commit tomorrow."""
+    """A branch, a tag or the like of a repository, which may refer to another commit tomorrow."""
 
     url: str
-    """The address of the repository, as git takes it."""
+    """The address of the repository, in git's form."""
     name: str
-    """What the requirement names; HEAD if it names nothing."""
+    """The name in the requirement; HEAD if it has none."""
 
     @property
     def shown(self) -> str:
-        """Return the address and the name, without a user and his password."""
+        """Return the address and the name, without a user name and password."""
         return f"{_USER.sub('://', self.url)}@{self.name}"
 
 
 def find_references(text: str) -> Iterator[GitReference]:
-    """Yield what a line of a requirements file, or a pyproject.toml, names of git's, but for whole commits."""
+    """Yield the references to git in a line of a requirements file, or in a pyproject.toml, except whole commits."""
     text, found = _REMARK.sub("", text), []
     for place in _PLACE.finditer(text):
         host, _, path = place[1].partition("://")[2].partition("/")
@@ -67,11 +67,12 @@ def find_references(text: str) -> Iterator[GitReference]:
 
 
 _answers: dict[GitReference, tuple[float, str]] = {}
-"""When each server was asked, by the clock that never goes back, and what it said; "" for nothing."""
+"""For each reference, when its server was asked, by a clock that never goes back, and the answer; "" for none."""
 
 
 def commits_of(references: Iterable[GitReference]) -> Mapping[GitReference, str]:
-    """Return the commits: as the servers say, else as they said last; without those that are not known at all."""
+    """Return the commits by the servers' answers, or else by their last answers; references that are not known at all
+    are left out."""
     wanted = list(dict.fromkeys(references))
     _ask(wanted)
     found = {each: _answers[each][1] or _read_kept(each) for each in wanted}
@@ -79,7 +80,7 @@ def commits_of(references: Iterable[GitReference]) -> Mapping[GitReference, str]
 
 
 def without_answer(references: Iterable[GitReference]) -> list[GitReference]:
-    """Return those of which no server says for which commits they stand now."""
+    """Return the references of which no server has told the present commit."""
     wanted = list(dict.fromkeys(references))
     _ask(wanted)
     return [each for each in wanted if not _answers[each][1]]
@@ -101,7 +102,7 @@ def _ask(references: list[GitReference]) -> None:
 
 
 def _start(reference: GitReference) -> subprocess.Popen[str] | None:
-    """Start to ask a server. No terminal is asked for a password, and none is in the arguments."""
+    """Start the request to a server. It asks no terminal for a password, and has no password in its arguments."""
     variables = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never"}
     variables["GCM_INTERACTIVE"] = "never"  # of git's own credential manager, which opens windows
     address = reference.url
@@ -120,7 +121,7 @@ def _start(reference: GitReference) -> subprocess.Popen[str] | None:
 
 
 def _read_answer(process: subprocess.Popen[str] | None, until: float) -> str | None:
-    """Return what a server said; None if it did not, or refused."""
+    """Return a server's answer; None if it did not answer, or refused."""
     if process is None:
         return None
     try:
@@ -139,8 +140,8 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _commit_in(answer: str | None, name: str) -> str:
-    """Return the commit of a reference: of a branch rather than of a tag, as installers take it; "" if it is not
-    known."""
+    """Return the commit of a reference; "" if it is not known. If a branch and a tag have the name, the branch counts,
+    as for installers."""
     if answer is None:
         return ""
     lines = (line.partition("\t") for line in answer.splitlines())

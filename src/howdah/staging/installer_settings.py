@@ -1,5 +1,5 @@
-"""Reads the settings of this machine by which pip or uv chooses packages: with others, the same requirements file makes
-another environment.
+"""Reads the settings of this machine by which pip or uv chooses packages: with other settings, the same requirements
+file makes another environment.
 
 Source: pip's documentation, "Configuration"; uv's, "Environment variables" and "Configuration files".
 """
@@ -21,16 +21,18 @@ _CHOOSES = re.compile(
     r"|PRIOR|TORCH_BACKEND|NO_DEPS|REQUIREMENT|CONFIG)\w*|PIP_PRE"
 )
 _CHOOSES_NOT = re.compile(r"UV_INDEX_\w+_(USERNAME|PASSWORD)|UV_CONCURRENT_\w+")
-"""The variables of which a value may choose other packages; those of time limits, certificates and caches don't."""
+"""Two patterns for the names of variables: those that may change the choice of packages, and exceptions from the first.
+Variables for time limits, certificates and caches do not match."""
 _TABLES_OF_UV = re.compile(r"(?ms)^\[+tool\.uv\b.*?(?=^\[+(?!tool\.uv\b|\[)|\Z)")
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
-"""Who asks is not what is asked for: tokens of an index change each day."""
+"""The login in an address. It is left out, because tokens of an index change each day and do not change the
+packages."""
 
 
 def read(project: Path, *, uv: bool) -> str:
-    """Return the variables and configuration files that `uv`, or else pip, heeds when it installs what a file in the
-    directory `project` names, without logins; "" if there are none. What can't be read is no setting: installers pass
-    it over, or say themselves what is wrong with it."""
+    """Return the variables and configuration files that `uv`, or else pip, uses when it installs the packages of a file
+    in the directory `project`, without logins; "" if there are none. A file that can't be read is no setting:
+    installers skip it, or report themselves what is wrong with it."""
     prefix = "UV_" if uv else "PIP_"
     names = sorted(name for name in os.environ if name.startswith(prefix) and _CHOOSES.fullmatch(name))
     lines = [f"{name}={os.environ[name]}" for name in names if os.environ[name] and not _CHOOSES_NOT.fullmatch(name)]
@@ -47,7 +49,7 @@ def _texts_of_uv(project: Path) -> list[str]:
 
 
 def _nearest_text_of_uv(directory: Path) -> str:
-    """Return the settings that uv takes from the directory, or from the nearest above it that has some."""
+    """Return the settings that uv reads in the directory, or in the nearest parent that has some."""
     for place in (directory, *directory.parents):
         of_project = "".join(_TABLES_OF_UV.findall(_text_of(place / "pyproject.toml")))
         if found := _text_of(place / "uv.toml") or of_project:

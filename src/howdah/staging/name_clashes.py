@@ -1,6 +1,6 @@
 """Finds inputs that would get the name of something in the job's `files` or `archives`: no task can have both.
 
-What an archive of the cluster holds is not known before a node has it: there the executor refuses.
+The content of an archive of the cluster is not known before a node has it: in this case the executor refuses.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from howdah.spec.staged import StagedInput
 from howdah.spec.working_files import SPREAD, entries, file_name
 
 _MAX_READ_BYTES = 64 << 20
-"""The names in a larger archive are not read: it would take seconds."""
+"""The largest archive whose names are read: a larger one would take seconds."""
 _MAX_UNPACKED_BYTES = 128 << 20
-"""The names that come after so much of a packed archive are not read, either."""
+"""The number of unpacked bytes of an archive after which no more names are read."""
 _Names = dict[str, bool]
 """Paths in the working directory, and whether something may lie below each."""
 
@@ -37,9 +37,9 @@ def find_name_clashes(
     directories: Sequence[StagedInput],
     shipped: set[str] | None = None,
 ) -> Iterator[Mistake]:
-    """Yield a Mistake for each input of which a file would be where an entry of `files` or `archives` puts another one.
-    `directories` are those of the cluster that `files` names. `shipped` gets the URIs of the files that are the very
-    ones which `files` puts there."""
+    """Yield a Mistake for each input that has a file at the place of a file of an entry of `files` or `archives`.
+    `directories` are those of the cluster that `files` names. `shipped` gets the URIs of input files that are the very
+    same files."""
     same = set[str]() if shipped is None else shipped
     for number, (entry, found) in enumerate(zip(job.inputs, deduplicate_names(tuple(inputs)), strict=True)):
         if entry.strategy != "download" or not found.files:
@@ -98,7 +98,7 @@ def _is_taken(path: str, names: _Names) -> bool:
 
 
 def _names_of(path: Path, kind: str, name: str, tops: set[str], directories: Sequence[StagedInput]) -> _Names:
-    """Return the paths that an entry gives, if one of them may begin with one of `tops`."""
+    """Return the paths that an entry provides, if one of them may begin with one of `tops`."""
     if name not in (SPREAD, *tops):
         return {}
     if not path.exists():

@@ -1,4 +1,4 @@
-"""The Python that a job names by its path: found on this machine, and made what `python` and `python3` mean in the
+"""The Python that a job names by its path: it is found on this machine, and becomes `python` and `python3` of the
 programs."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def locate(python: str, base_directory: Path) -> str:
 
 
 def is_interpreter(path: str) -> bool:
-    """Return whether there is a program of this path on this machine; a directory is none."""
+    """Return whether this path is a program on this machine; a directory is not."""
     return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
 
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MAX_MEMBERS, LIMIT_S = 5000, 3.0
-"""How many members of an archive are looked at, and for how long: those in front tell."""
+"""The most members of an archive that are examined, and the seconds for that: the first members suffice."""
 _BIN = re.compile(r"(?:\./)?(?:([^/]+)/)?bin/.")
 
 
 def find_top(archive: Path) -> str:
-    """Return the directory of the archive that has the environment's `bin`; "" if the archive itself has it, or if that
-    can't be told from its first members."""
+    """Return the directory of the archive that has the environment's `bin`; "" if the archive itself has it, or if its
+    first members do not show it."""
     until = time.monotonic() + LIMIT_S
     try:
         for number, name in enumerate(_names(archive)):

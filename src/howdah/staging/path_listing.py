@@ -1,7 +1,8 @@
 """Lists the files that a user's path means, with their names below the task's directory.
 
-As in Hadoop, names that begin with `_` or `.` are not data (`_SUCCESS`, `.crc`, half-written files), at any depth below
-the path, and what a pattern matches; the path itself may have any name, and a pattern that names them so.
+As in Hadoop, files are not data if their names begin with `_` or `.` (`_SUCCESS`, `.crc`, half-written files). This
+holds at any depth below the path, and for the matches of a pattern. It does not hold for the path itself, nor for a
+pattern that names such files explicitly.
 """
 
 from __future__ import annotations
@@ -24,37 +25,39 @@ _NO_DATA = re.compile(
     r"(^|/)(_(SUCCESS|metadata|common_metadata|(started|committed)_\d+)$|_(temporary|logs|spark_metadata)/"
     r"|\.(hive|spark)-staging|\.[^/]+\.crc$|\.[^/]*[0-9a-f]{8}\.part$)"
 )
-"""Names that Hadoop, Spark and howdah give to what they write beside data: nobody misses those."""
+"""Names that Hadoop, Spark and howdah give to files beside data: leaving them out is not reported."""
 _HIDDEN_FORM = re.compile(r"[_.]|\[[^!^]")
-"""How a part of a pattern begins that is meant for names with `_` or `.`."""
+"""The beginning of a part of a pattern that is meant for names with `_` or `.`."""
 _MAX_NAMED = 3
 _EITHER = re.compile(r"\{,|,,|,\}")
-"""A group with an empty word, as in `a{,.gz}`: one form of several that a file may have."""
+"""A group with an empty word, as in `a{,.gz}`: a file has one of several forms."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The files that a path means."""
+    """The files for which a path stands."""
 
     found: bool
     """Whether the path exists: an empty directory is found, and has no files."""
     files: tuple[DataFile, ...] = ()
     """The files, sorted by name."""
     empty: tuple[str, ...] = ()
-    """The names of directories that hold nothing."""
+    """The names of empty directories."""
     hidden: tuple[str, ...] = ()
-    """For each file that is left out because of `_` or `.`, its name up to there; but for what nobody misses."""
+    """The names of files that are left out because of `_` or `.`, each up to the part with that character; files whose
+    loss is not reported are not among them."""
     missing: tuple[str, ...] = ()
-    """The URIs that a pattern names by words in braces alone, and that are not there. Of other patterns nobody knows
-    what they should match."""
+    """The missing URIs that a pattern names only by words in braces. For other patterns it is not known what they
+    should match."""
 
 
 def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore, home: str = "") -> Listing:
-    """List the files that `uri` means: itself, those below it, or those of everything that its pattern matches.
+    """List the files for which `uri` stands: the file itself, those below the directory, or those of everything that
+    its pattern matches.
 
-    Below a directory files are named by their paths in it. What a pattern matches keeps its own name, so that the
-    files of several directories stay apart. Links are followed; `left_out` is called with the path of what can't be,
-    and why. What howdah keeps in `home`, the URI of an engine's home, is left out, too.
+    Below a directory files are named by their paths in it. A match of a pattern keeps its own name, so that the files
+    of several directories stay apart. Links are followed; `left_out` is called with the path of each that can't be
+    followed, and the reason. howdah's files in `home`, the URI of an engine's home, are left out, too.
     """
     entry = fs.stat(uri)
     if entry is None and not uris.is_pattern(uris.path(uri)):
@@ -107,14 +110,15 @@ def describe_hidden(path: str, hidden: Sequence[str]) -> Message:
 
 
 def tree(fs: FileSystem, entry: Entry, left_out: LeftOut, home: str = "") -> Listing:
-    """List everything below a directory, what is hidden, too: code has an `__init__.py`. `home`: as for `listing`."""
+    """List everything below a directory, including hidden files: code has an `__init__.py`. `home`: as for
+    `listing`."""
     found = _named(fs, entry, left_out, home)
     files = tuple(_file(each, name) for name, each in found if not each.is_dir)
     return Listing(True, files, tuple(name for name, each in found if each.is_dir))
 
 
 def _named(fs: FileSystem, directory: Entry, left_out: LeftOut, home: str) -> list[tuple[str, Entry]]:
-    """Return what is below a directory, each after its name there, sorted."""
+    """Return the entries below a directory, each after its name there, sorted."""
     own = [uris.join(home, name) for name in ("jobs", "cache")] if home else []
     own = [each for each in own if not f"{directory.uri}/".startswith(f"{each}/")]  # who names what lies there means it
     found, kept_back = list[Entry](), dict[str, None]()
@@ -134,21 +138,21 @@ def _is_hidden(name: str) -> bool:
 
 
 def _is_hidden_match(forms: Sequence[Sequence[str]], found: str) -> bool:
-    """Return whether a pattern, in all its forms, has matched something that begins with `_` or `.` by chance: no part
-    of it names that so."""
+    """Return whether a pattern, in all its forms, has matched a name that begins with `_` or `.` only by chance: no
+    part of the pattern names it explicitly."""
     path = uris.path(uris.normalize(found))
     return _is_hidden(path) and not any(_names_hidden(form, path.split("/")) for form in forms)
 
 
 def _names_hidden(forms: Sequence[str], parts: Sequence[str]) -> bool:
-    """Return whether all parts of a path that are hidden are named so by the same part of a pattern."""
+    """Return whether all hidden parts of a path are named explicitly by the same part of a pattern."""
     if len(forms) != len(parts):  # `**`, which is no part of a path
         return not any(_is_hidden(part) and part not in forms for part in parts)
     return not any(_is_hidden(part) and not _HIDDEN_FORM.match(form) for part, form in zip(parts, forms, strict=True))
 
 
 def _hidden_names(fs: FileSystem, match: Entry) -> list[str]:
-    """Return the name of a file or directory, for each file that is left out with it."""
+    """Return the name of a hidden file or directory, once for each file that is left out with it."""
     name = uris.name(match.uri)
     below = [uris.below(each.uri, match.uri) for each in fs.walk(match.uri)] if match.is_dir else [""]
     shown = f"{name}/" if match.is_dir else name
@@ -156,7 +160,7 @@ def _hidden_names(fs: FileSystem, match: Entry) -> list[str]:
 
 
 def _hidden_part(name: str) -> str:
-    """Return a name up to its first part that begins with `_` or `.`; a directory's with `/`."""
+    """Return a name up to its first part that begins with `_` or `.`, with `/` after a directory."""
     parts = name.split("/")
     number = next(number for number, part in enumerate(parts, 1) if _is_hidden(part))
     return "/".join(parts[:number]) + "/" * (number < len(parts))
@@ -167,7 +171,7 @@ def _file(entry: Entry, name: str) -> DataFile:
 
 
 def nearest_file_name(path: Path) -> str | None:
-    """Return the name in the directory of `path` that is most similar to its own."""
+    """Return the name in the directory of `path` that is most similar to the last part of `path`."""
     try:
         return nearest(path.name, [each.name for each in path.parent.iterdir()])
     except OSError:

@@ -1,6 +1,6 @@
-"""Finds what to install for a file in which a project names its packages, as uv reads it: pyproject.toml, uv.lock,
-pylock.toml. For the files of other tools, and where there is no uv, a sentence says what to do instead.
-"""
+"""Finds the packages to install for a file in which a project names its packages, in the forms that uv reads:
+pyproject.toml, uv.lock, pylock.toml. For the files of other tools, and without uv, a sentence says what to do
+instead."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OTHER_TOOLS = {
     "setup.py": "echo . > requirements.txt",
     "setup.cfg": "echo . > requirements.txt",
 }
-"""The command that makes a requirements file, by what a tool calls its own file."""
+"""The command that makes a requirements file, by the name of a tool's own file."""
 _SOURCES = re.compile(r"(?ms)^\[tool\.uv(?:\.sources[^\]]*)?\](.*?)(?=^\[|\Z)")
 _SOURCE = re.compile(r"""\bpath\s*=\s*["']([^"'\n]+)["']""")
 _DIRECTORY = re.compile(rb"\bdirectory\s*=\s*\{")
@@ -44,7 +44,7 @@ _LOCAL = re.compile(r"^(-e )?(\.{1,2}(?:/[^ ;\n]*)?)(?=$|[ ;])", re.MULTILINE)
 
 
 def find_uv() -> str:
-    """Return the path of uv, of this Python or on PATH; "" if there is none."""
+    """Return the path of uv, from this Python or on PATH; "" if there is none."""
     beside = Path(sys.executable).with_name("uv")
     if importlib.util.find_spec("uv") and beside.exists():
         return str(beside)
@@ -52,13 +52,13 @@ def find_uv() -> str:
 
 
 def is_project_file(path: Path) -> bool:
-    """Return whether a file names packages in another form than a requirements file does."""
+    """Return whether a file names packages in another format than that of a requirements file."""
     return path.suffix in (".toml", ".yaml", ".yml") or path.name == _LOCK or path.name in _OTHER_TOOLS
 
 
 def file_to_install(path: Path) -> Path:
-    """Return the file that is installed for `path`: for a lock of uv the requirements that are exported from it, also
-    where a project is named that has one; otherwise `path`.
+    """Return the file that is installed for `path`. For a lock of uv, or a project that has one, it is the requirements
+    file that is exported from the lock; otherwise it is `path`.
 
     Raises:
         FilesWrong: there is no such file, it is none that can be installed here, or it does not fit to its project.
@@ -84,7 +84,8 @@ def file_to_install(path: Path) -> Path:
 
 
 def find_lock(path: Path) -> Path | None:
-    """Return the uv.lock of a project: beside its pyproject.toml, or above, where it is part of a workspace."""
+    """Return the uv.lock of a project: beside its pyproject.toml, or in a parent directory if the project is part of a
+    workspace."""
     if path.name not in (_LOCK, _PROJECT):
         return None
     for directory in (path.absolute().parent, *path.absolute().parent.parents):
@@ -96,8 +97,8 @@ def find_lock(path: Path) -> Path | None:
 
 
 def local_packages(path: Path) -> Iterator[Path]:
-    """Yield the packages of this machine that a pyproject.toml leads to: the one that it describes, and those that
-    `tool.uv.sources` names. uv would link to them."""
+    """Yield the packages of this machine that a pyproject.toml refers to: the one that it describes, and those in
+    `tool.uv.sources`. uv would link to them."""
     text, project = _read(path).decode("utf-8", "replace"), path.absolute().parent
     sources = "\n".join(_SOURCES.findall(text)) if path.name == _PROJECT else ""
     for found in _SOURCE.finditer(sources):
@@ -121,18 +122,18 @@ def _command_of_another_tool(path: Path, text: bytes) -> str:
 
 
 def sync_options(project_file: Path) -> list[str]:
-    """Return what uv is told of a project that has a lock: which one, and that the lock must fit."""
+    """Return the options that make uv use a project's lock, and check that the lock fits the project."""
     return ["--locked", "--no-default-groups", "--no-editable", "--project", str(project_file.absolute().parent)]
 
 
 def uv_variables() -> dict[str, str]:
-    """Return the variables of this process without those that would contradict our options."""
+    """Return the variables of this process without those that would contradict howdah's options."""
     return {name: value for name, value in os.environ.items() if name not in _OTHER_OPTIONS}
 
 
 def _exported(project: Path, lock: Path) -> Path:
-    """Write the packages of a lock as a requirements file, once for each content. Packages of this machine are in it
-    by absolute paths, because it is not beside the lock."""
+    """Write the packages of a lock as a requirements file, once for each content. Packages of this machine have
+    absolute paths in it, because it is not beside the lock."""
     command = [find_uv(), "export", "--quiet", "--no-header", "--no-annotate", *sync_options(project / _PROJECT)]
     # No other Python than the one of the environment.
     command += ["--no-python-downloads", "--python", sys.executable]

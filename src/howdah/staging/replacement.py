@@ -1,9 +1,9 @@
-"""Refuses outputs that would replace what has to stay: what the job reads, its code and checkpoints, and directories
-that hold such things, whatever name they are called by.
+"""Refuses outputs that would replace files that must stay: the job's inputs, its code and checkpoints, and directories
+that contain such files, under any name.
 
-An output that may `overwrite` replaces all that is at its path. What is there may be a data set that the output's path
-was mistaken for, or a directory above it. So each path that the job names, and each file that its inputs have, is
-compared with the output's path, after links, mounts and the names of one HDFS have been followed.
+An output that may `overwrite` replaces everything at its path. That may be a data set whose path was given by mistake,
+or a directory above it. So each path that the job names, and each file of its inputs, is compared with the output's
+path, after links, mounts and the names of one HDFS have been followed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PATH = re.compile(r"(?:^|(?<=[\s='\":,;]))(?:[A-Za-z][A-Za-z0-9+.-]*://|file:/|
 _HOME = re.compile(r"~(?=/)|\$HOME(?=/)|\$\{HOME\}")
 _RESERVED = "/.reserved/"  # below it HDFS shows all of itself once more
 _KINDS = {"viewfs": "hdfs", "s3a": "s3", "gcs": "gs", "az": "abfs"}
-"""Schemes by which the same files can be named as by another one."""
+"""Schemes that name the same files as another scheme."""
 _CODE = (".py", ".sh", ".bash", ".zsh", ".r", ".jl", ".pl", ".lua", ".js", ".ipynb", ".jar")
 _LOOKS = 3
 _FAILED_SUFFIX = ".failed"
@@ -41,19 +41,20 @@ class KeptPath:
     """A path that no output may replace."""
 
     what: str
-    """What it is: the field of the job that names it, or a sentence's object (`the home directory`)."""
+    """A description of the path: the field of the job that names it, or a sentence's object (`the home directory`)."""
     uri: str
     """The URI that the job names, before links and mounts are followed."""
     whole: bool = False
-    """Whether what lies below belongs to it: an output there replaces only what a job has published there."""
+    """Whether everything below belongs to it: an output there may replace only what a job has published there."""
     is_mentioned: bool = False
-    """Whether a command or a variable mentions it, which may mean what is to be replaced: published output is."""
+    """Whether a command or a variable mentions it, possibly as the path that is to be replaced. A published output
+    there may be replaced."""
     is_around_files: bool = False
-    """Whether it is a directory in which files of an input lie, and the job need not name it."""
+    """Whether it is a directory that contains files of an input; the job need not name it."""
 
 
 def personal_paths(job_directory: Path) -> list[KeptPath]:
-    """Return the directories of this machine in which a person's own files are."""
+    """Return the directories of this machine that contain a person's own files."""
     directories = {
         "the job file's directory": job_directory,
         "the current directory": Path.cwd(),
@@ -63,7 +64,8 @@ def personal_paths(job_directory: Path) -> list[KeptPath]:
 
 
 def mentioned_paths(job: JobSpec) -> Iterator[tuple[str, str]]:
-    """Yield the absolute paths in a job's commands and variables, each after its field: what programs read in place."""
+    """Yield the absolute paths in a job's commands and variables, each after its field: programs may read these
+    paths."""
     texts = [("env", value) for value in job.env.values()]
     for name, role in job.roles.items():
         words = [role.command] if isinstance(role.command, str) else role.command
@@ -74,7 +76,7 @@ def mentioned_paths(job: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def why_not_replace(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> str:
-    """Return why an output must not replace what is, or will be, at `uri`; "" if it may.
+    """Return why an output must not replace the present or future content of `uri`; "" if it may.
 
     Raises:
         StagingError: a file system does not answer.
@@ -103,8 +105,8 @@ def why_not_replace(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> 
 
 
 def why_not_put_aside(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> str:
-    """Return why the checkpoint at `uri` must not be renamed before the job begins; "" if it may. What a command
-    mentions is often the checkpoint itself: of that only code has to stay where it is.
+    """Return why the checkpoint at `uri` must not be renamed before the job begins; "" if it may. The path in a command
+    is often the checkpoint itself: of such paths only code has to stay.
 
     Raises:
         StagingError: a file system does not answer.
@@ -126,17 +128,18 @@ def _is_code(uri: str) -> bool:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a job may replace or remove."""
+    """A path whose content a job may replace or remove."""
 
     place: str
     """The field of the job that allows it."""
     uri: str
     verb: str = ""
-    """What becomes of it, if only jobs can have made it; "" for what is at an output's path, and may be anything."""
+    """What happens to the content, if only jobs can have made it; "" for the content of an output's path, which may be
+    anything."""
 
 
 def why_not_keep_failed(outputs: Sequence[Output], number: int) -> str:
-    """Return why output `number` can't be kept of a failed job, and "" if it can or need not be."""
+    """Return why output `number` can't be kept when the job fails; "" if it can or need not be."""
     size, most = len(os.fsencode(uris.name(outputs[number].path))), MAX_NAME_BYTES - len(_FAILED_SUFFIX)
     if size <= most or not _is_kept_when_failed(outputs, number):
         return ""
@@ -144,15 +147,15 @@ def why_not_keep_failed(outputs: Sequence[Output], number: int) -> str:
 
 
 def _is_kept_when_failed(outputs: Sequence[Output], number: int) -> bool:
-    """Return whether output `number` may be kept of a failed job: unasked, too, where another one is missing that
-    nobody made."""
+    """Return whether output `number` may be kept when the job fails. That happens without a request, too, when another
+    output is missing because no task made it."""
     uploads = [output for output in outputs if output.strategy == "upload"]
     return outputs[number] in uploads and (outputs[number].keep_failed or len(uploads) > 1)
 
 
 def list_losses(outputs: Sequence[Output], number: int, conf_dir: str) -> Iterator[Loss]:
-    """Yield what output `number` may replace or remove: by `overwrite` what is at its path, when the job fails what an
-    earlier one has left at `<path>.failed`, and by `save.keep` the snapshots that are there.
+    """Yield the paths whose content output `number` may replace or remove: by `overwrite` its own path, when the job
+    fails the output of an earlier job at `<path>.failed`, and by `save.keep` the existing snapshots.
 
     Raises:
         StagingError: a file system does not answer.
@@ -173,7 +176,7 @@ def list_losses(outputs: Sequence[Output], number: int, conf_dir: str) -> Iterat
 def find_forbidden(
     losses: Sequence[Loss], outputs: Sequence[Output], kept_paths: Sequence[KeptPath], conf_dir: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield the field by which a job would lose what has to stay, and what is wrong with it."""
+    """Yield the fields by which a job would lose files that must stay, each with the reason."""
     near: dict[str, list[tuple[KeptPath, _Place]]] = {}  # by the directory in which many snapshots may lie
     for loss in losses:
         try:
@@ -214,8 +217,8 @@ def _describe_held(directory: _Place, kept: KeptPath, place: _Place) -> str:
 
 
 def directories_of(files: Iterable[str]) -> set[str]:
-    """Return the directories that hold files, given by their URIs or paths, and those of files of this machine to
-    which links among them lead."""
+    """Return the directories of files that are given by URIs or paths, and for links among the files of this machine
+    also the directories of their targets."""
     found = set[str]()
     for file in files:
         found.add(uris.parent(file))
@@ -225,8 +228,8 @@ def directories_of(files: Iterable[str]) -> set[str]:
 
 
 def named_paths(job: JobSpec, job_directory: Path) -> Iterator[tuple[str, str, dict[str, bool]]]:
-    """Yield the paths that a job's environment, secrets, commands and variables name, each after its field, and with
-    the properties that it has as a KeptPath."""
+    """Yield the paths in a job's environment, secrets, commands and variables, each after its field and with its
+    properties as a KeptPath."""
     for place, path in _environment_paths(job.environment, job_directory):
         yield place, path, {"whole": True}
     for name, reference in job.secrets.items():
@@ -237,7 +240,7 @@ def named_paths(job: JobSpec, job_directory: Path) -> Iterator[tuple[str, str, d
 
 
 def _environment_paths(environment: Environment, job_directory: Path) -> Iterator[tuple[str, str]]:
-    """Yield the paths of this machine that an environment is made of, each after its field."""
+    """Yield the paths of this machine from which an environment is made, each after its field."""
     yield "environment.python", environment.python
     yield "environment.archive", environment.archive.partition("#")[0]
     yield "environment.conda", environment.conda if "/" in environment.conda else ""
@@ -253,9 +256,9 @@ def _environment_paths(environment: Environment, job_directory: Path) -> Iterato
 
 
 def why_not_store(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> str:
-    """Return why what a task writes must not be stored among what is at `uri`; "" if it may. In a directory of the
-    job's code and beside an input it may: what is replaced there is kept. Checkpoints and event files may have one
-    directory.
+    """Return why the files that a task writes must not be stored in the directory `uri`; "" if they may. They may be
+    stored in a directory of the job's code and beside an input: files that are replaced there are kept. Checkpoints and
+    event files may share a directory.
 
     Raises:
         StagingError: a file system does not answer.
@@ -288,7 +291,7 @@ def _kind(uri: str) -> str:
 
 
 class _Place:
-    """A path under all the names that are known for it."""
+    """A path with all of its known names."""
 
     def __init__(self, uri: str, conf_dir: str) -> None:
         self.uri, self._conf_dir = uris.normalize(uri), conf_dir
@@ -325,7 +328,7 @@ def _file_id(path: Path) -> tuple[int, int] | None:
 
 @cache
 def _is_same_hdfs(uri: str, root: str, conf_dir: str) -> bool:
-    """Return whether two authorities of HDFS lead to one NameNode: what is at `uri` is the same on both."""
+    """Return whether two authorities of HDFS lead to one NameNode: the content of `uri` is the same on both."""
     if uris.split(uri)[0] != "hdfs":
         return False
     there = uris.join(root, uris.path(uri))

@@ -1,5 +1,5 @@
-"""Reads all that makes the packages of a requirements file: files that it includes, packages of this machine that it
-installs, and the installer's settings.
+"""Reads everything that determines the packages of a requirements file: files that it includes, packages of this
+machine that it installs, and the installer's settings.
 
 Source of the format: pip's documentation, "Requirements File Format".
 """
@@ -35,14 +35,14 @@ _PACKAGES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 @dataclass(frozen=True)
 class RequirementsContent:
-    """What makes the packages of a requirements file."""
+    """Everything that determines the packages of a requirements file."""
 
     texts: Mapping[Path, bytes]
-    """The file itself, and those that it includes, with their content."""
+    """The file itself, and the files that it includes, with their content."""
     packages: Mapping[Path, str]
-    """The digests of files and directories of this machine that are installed, or looked in."""
+    """The digests of files and directories of this machine that are installed or searched."""
     editable: tuple[Path, ...] = ()
-    """Those of them that the file wants to be used where they are (`-e`)."""
+    """Those of them that are to be used in place (`-e`)."""
     linked: tuple[str, ...] = ()
     """The files and directories to which links lead from the packages."""
     settings: str = ""
@@ -52,8 +52,8 @@ class RequirementsContent:
 
     @property
     def digest_input(self) -> bytes:
-        """Return bytes that differ when something does: those of a file that leads to nothing are its own. Servers are
-        asked for the commits of branches."""
+        """Return bytes that change when anything in the content changes. A file that refers to nothing else returns its
+        own bytes. Servers are asked for the commits of branches."""
         own, *others = self.texts.items()
         more = [*others, *((path, digest.encode()) for path, digest in self.packages.items())]
         more += [(Path("settings"), self.settings.encode())] if self.settings else []
@@ -62,7 +62,7 @@ class RequirementsContent:
 
 
 def read_content(requirements: Path) -> RequirementsContent:
-    """Read a requirements file, and what it leads to on this machine.
+    """Read a requirements file, and everything on this machine to which it refers.
 
     Raises:
         FilesWrong: a file is not there.
@@ -113,7 +113,7 @@ def _digest_of(package: Path, linked: list[str]) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the option ("" for a requirement) and the value of each line that may lead to something."""
+    """Yield the option ("" for a requirement) and the value of each line that may refer to something."""
     text = _COMMENT_THAT_GOES_ON.sub(r"\1", text.replace("\r\n", "\n"))  # no comment does
     for line in text.replace("\\\n", " ").splitlines():
         line = _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), _COMMENT.sub("", line).strip())

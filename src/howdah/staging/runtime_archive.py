@@ -49,10 +49,12 @@ def stage_runtime(
     libraries: Iterable[str] = HDFS_LIBRARIES,
     plugins: Iterable[str] = (),
 ) -> StagedFile:
-    """Return the archive as a file to stage below the engine's home `home`, built below `cache` if it does not exist.
+    """Return the archive as a file to stage below the engine's home `home`; it is built below `cache` if it does not
+    exist.
 
-    `libraries` are distributions that are packed alone, `clients` such that are packed with all that they need, and
-    `plugins` such that bring howdah an engine, a framework or a format: they may be installed in editable form.
+    `libraries` are distributions that are packed without their dependencies. `clients` are packed with all of their
+    dependencies. `plugins` provide an engine, a framework or a format for howdah, and may be installed in editable
+    form.
 
     Raises:
         StagingError: a library is not installed here, or there is no room.
@@ -65,7 +67,8 @@ def stage_runtime(
 
 
 def page(home: str, cache: Path | None = None) -> tuple[StagedFile, ...]:
-    """Return the files of the page, compressed as they are sent; nothing if the page has not been built.
+    """Return the files of the page, in the compressed form in which they are sent; nothing if the page has not been
+    built.
 
     Raises:
         StagingError: there is no room.
@@ -120,8 +123,9 @@ def _sources(libraries: Iterable[str]) -> Iterator[tuple[str, Path]]:
 
 
 def _clients(names: Iterable[str], plugins: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the files of distributions with all that they need, and of all that `plugins` need beside howdah. Compiled
-    modules serve nodes with the same Python version; elsewhere a distribution works without them if it can."""
+    """Yield the files of distributions with all of their dependencies, and of all dependencies of `plugins` except
+    howdah. Compiled modules work on nodes with the same Python version; elsewhere a distribution works without them if
+    it can."""
     needed = with_dependencies(["fsspec", *names]) if names else set()
     for name in sorted((needed | with_dependencies(plugins)) - {"howdah", *plugins}):
         for file in _distribution_of(name).files or []:
@@ -133,8 +137,8 @@ def _clients(names: Iterable[str], plugins: Sequence[str]) -> Iterator[tuple[str
 
 
 def _plugin(name: str) -> Iterator[tuple[str, Path]]:
-    """Yield the modules of a distribution, wherever they are imported from, and its entry points, by which howdah finds
-    them."""
+    """Yield the modules of a distribution, wherever they are imported from, and its entry points, through which howdah
+    finds them."""
     distribution = _distribution_of(name)
     for file in distribution.files or []:
         if file.parts[0].endswith(".dist-info") and file.name in ("METADATA", "entry_points.txt"):
@@ -209,7 +213,7 @@ def _is_packed(file: importlib.metadata.PackagePath, of_howdah: bool) -> bool:
 
 
 def _fingerprint(sources: Mapping[str, Path]) -> str:
-    """Return a text that differs when a file has changed; no file is read."""
+    """Return a text that changes when a file changes; no file is read."""
     digest = hashlib.sha256(f"{sys.implementation.cache_tag} {_version()}\n".encode())
     for name, path in sources.items():
         status = path.stat()
@@ -247,8 +251,8 @@ def _gzip_files(sources: Mapping[str, Path]) -> dict[str, bytes]:
 
 
 def _contents(sources: Mapping[str, Path], work: Path) -> dict[str, bytes]:
-    """Return the files, and each module's byte code for this Python, which halves the time of a start on nodes that
-    have the same."""
+    """Return the files, and each module's byte code for this Python, which halves the time of a start on nodes with the
+    same Python."""
     found = {"VERSION": f"howdah {_version()}\n".encode()}
     for name, path in sources.items():
         module, into = PurePosixPath(MODULES, name), work / "module.pyc"

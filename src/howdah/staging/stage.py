@@ -1,7 +1,7 @@
 """Makes a StagedJob from the user's job: finds its files, lists its inputs, and completes its URIs.
 
-Staging changes nothing but this machine's own cache (packed directories), because the dry run stages, too. All missing
-files are reported together, each with the field of the job that names it.
+Staging changes only this machine's own cache (packed directories), because the dry run stages, too. All missing files
+are reported together, each with the field of the job that names it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from howdah.storage.linked_tree import describe_left_out
 from howdah.storage.progress import Notice, no_notice
 
 MAX_LEFT_OUT_LINES = 10
-"""Most lines about what is left out; a last one counts the others."""
+"""The most lines about entries that are left out; a last line counts the others."""
 _REPACKED = (".tar.bz2", ".tbz2", ".tar.xz", ".txz")
-"""Archives that are sent as .tar.gz, because YARN's nodes can unpack no other."""
+"""Archives that are sent as .tar.gz, because YARN's nodes can unpack no other kind."""
 _MAX_KEY_BYTES = 1 << 20
 """The largest private file that is packed for its permission bits."""
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar", *_REPACKED)
@@ -156,7 +156,7 @@ class _Stager:
     notice: Notice
     mistakes: list[Mistake] = field(default_factory=list)
     left_out: int = 0
-    """How many things below directories are left out."""
+    """The number of entries below directories that are left out."""
     directories: list[StagedInput] = field(default_factory=list)
     """Directories on the cluster that `files` names."""
     kept: list[KeptPath] = field(default_factory=list)
@@ -168,13 +168,13 @@ class _Stager:
 
     @property
     def cluster_fs(self) -> str:
-        """Return the file system that paths without a scheme are on."""
+        """Return the file system of paths without a scheme."""
         default = hadoop_conf.default_filesystem(self.conf)
         return uris.root(self.home if default.startswith("file:") else default)
 
     @property
     def user_directory(self) -> str:
-        """Return where relative paths on the job's file system start."""
+        """Return the directory at which relative paths on the job's file system start."""
         if self.is_local:
             return uris.of_local(self.base_directory)
         return hadoop_conf.home(self.conf, self.cluster_fs, self.user)
@@ -222,7 +222,7 @@ class _Stager:
             self.wrong(place, str(error))
 
     def _directory(self, place: str, directory: Path, name: str, kind: str) -> Iterator[StagedFile]:
-        """Pack a directory; a large one gives several archives, which are unpacked into one directory."""
+        """Pack a directory; a large one becomes several archives, which are unpacked into one directory."""
         from howdah.staging import archive  # is slow to import, and most jobs have no directory
 
         linked = list[str]()
@@ -239,8 +239,8 @@ class _Stager:
         return replace(file, into=into)
 
     def _whole_file(self, path: Path, name: str, kind: str) -> StagedFile:
-        """Return a file or archive. One with `:` in its name comes in an archive, as YARN can't link to it. So does
-        a small private one, such as a key, because what is in the cache is for all containers to read."""
+        """Return a file or archive. If its name contains `:` it is put into an archive, because YARN can't link to it.
+        So is a small private file, such as a key, because all containers can read the cache."""
         if kind != "file" and path.name.endswith(ARCHIVES):
             from howdah.staging import archive
 
@@ -283,7 +283,8 @@ class _Stager:
             self.wrong(place, f"{path!r} is not an archive: its name must end in one of {', '.join(ARCHIVES)}")
 
     def check_mounts(self, job: JobSpec) -> None:
-        """Refuse to mount a directory of the cluster: a container starts before its executor downloads anything."""
+        """Refuse to mount a directory of the cluster, because a container starts before its executor downloads
+        anything."""
         owners = [("environment", job.environment.mounts)]
         owners += [(f"roles.{name}", role.mounts) for name, role in job.roles.items()]
         fetched = {directory.to for directory in self.directories}
@@ -415,7 +416,8 @@ class _Stager:
             yield replace(output, path=uri, overwrite=replaces, save=self._save(output.save))
 
     def check_places(self, outputs: Sequence[Output], checkpoint: Checkpoint) -> None:
-        """Refuse outputs that are one place under several names: the second would not find it free when it is moved."""
+        """Refuse outputs that are the same place under several names: the second one would find the place occupied when
+        it is moved."""
         paths = [KeptPath(f"outputs.{number}.path", output.path) for number, output in enumerate(outputs)]
         others = [KeptPath("checkpoint.path", checkpoint.path)] if checkpoint.path else []
         for number, output in enumerate(outputs):
@@ -429,8 +431,8 @@ class _Stager:
                 self.wrong(first.what, f"is {display_uri(first.uri)}, which is, holds or lies in {shown}")
 
     def check_replacements(self, job: JobSpec, outputs: Sequence[Output], put_aside: str) -> None:
-        """Refuse outputs that would replace what the job reads, its code or checkpoints, or a directory of people, and
-        a checkpoint that is to be `put_aside`, if any, with such things in it."""
+        """Refuse outputs that would replace the job's inputs, its code or checkpoints, or a directory of people. Refuse
+        a checkpoint that is to be `put_aside`, if any, with such files in it."""
         losses = list[Loss]()
         for number in range(len(outputs)):
             try:
@@ -457,15 +459,14 @@ class _Stager:
         self.kept += [KeptPath(place, each, is_around_files=True) for each in sorted(directories_of(files))]
 
     def _keep(self, place: str, path: str, **how: bool) -> None:
-        """Note that a path, which may be of this machine or of the cluster, is the job's."""
+        """Note that a path, of this machine or of the cluster, belongs to the job."""
         if path and not uris.has_scheme(path):
             self.kept.append(KeptPath(place, uris.of_local(self.base_directory / path), **how))
         if path:
             self.kept.append(KeptPath(place, uris.absolute(path, self.cluster_fs, self.user_directory), **how))
 
     def _save(self, save: Save) -> Save:
-        """Complete the URI with which the names of snapshots begin; a `/` at its end stays, and makes it a
-        directory."""
+        """Complete the URI that begins the names of snapshots. A `/` at its end stays, and makes it a directory."""
         if not save.to:
             return save
         end = "/" if save.to.endswith("/") else ""
@@ -480,7 +481,8 @@ class _Stager:
         return replace(board, path=self._directory_uri("board.path", board.path, board.local))
 
     def _directory_uri(self, place: str, path: str, local: str) -> str:
-        """Return the URI of a directory; report a file there, and what `local` must not be stored among."""
+        """Return the URI of a directory; report a file at that place, and a place in which `local` must not be
+        stored."""
         if not path:
             return ""
         uri = uris.absolute(path, self.cluster_fs, self.user_directory)

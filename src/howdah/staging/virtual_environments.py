@@ -1,10 +1,11 @@
 """Makes virtual environments from requirements files: once for each content, under one lock, complete or not at all.
 
 `<cache>/environments/<first 16 digits of the content's SHA-256>` is a virtual environment that may be moved. It links
-to the Python with which it was made: a machine that runs it needs that Python at the same path. Where a Python of
-another version than this one has made it, or one that is gone, this one makes another, whose digits count the Python,
-too. The content is that of the file with all that it leads to on this machine (`requirements_files`), and the commits
-of branches that it names (`git_references`). What has no version is as new as the environment.
+to the Python with which it was made: a machine that runs it needs that Python at the same path. If the existing
+environment was made by a Python of another version, or by one that is gone, the present Python makes another one, whose
+digits depend on the Python, too. The content consists of the file with everything to which it refers on this machine
+(`requirements_files`), and the commits of its branches (`git_references`). Packages without a version are as new as the
+environment.
 """
 
 from __future__ import annotations
@@ -38,17 +39,18 @@ INSTALL_LIMIT_S = 3600.0
 REPORT_S = 5.0
 """Seconds between two messages that an installation goes on."""
 TELL_AFTER_DAYS = 7
-"""An environment of this age is told if its requirements leave versions open."""
+"""The age in days from which an environment is reported if its requirements leave versions open."""
 _OTHER_SYSTEM = re.compile(r"\b(hg|svn|bzr)\+")
 _HALF_MADE = re.compile(r"\.((?:conda-)?[0-9a-f]{16}(?:\.tar\.gz)?)\.(?:\d+|\w{8})")
-"""What is being made is named after what it is to be, with the process's number, or 8 letters of `tempfile`."""
+"""The name of an unfinished file or directory: the name that it will get, with the process's number, or 8 letters of
+`tempfile`."""
 _INSTALLED = re.compile(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info")
 # A shell that runs these lines finds the interpreter beside the script; to Python they are a string.
 _HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
 
 
 def environment_path(requirements: Path) -> Path:
-    """Return where the environment of a requirements file is on this machine when it has been made.
+    """Return the path on this machine of a requirements file's environment once it has been made.
 
     Raises:
         FilesWrong: there is no such file, or none that can be installed here.
@@ -63,7 +65,7 @@ def _environment_path(content: RequirementsContent) -> Path:
 
 
 def _is_of_another_python(venv: Path) -> bool:
-    """Return whether there is an environment whose Python has another version than this one, or is gone."""
+    """Return whether there is an environment whose Python has another version than the present one, or is gone."""
     python = venv / "bin" / "python"
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     is_alike = python.exists() and any((venv / "lib").glob(f"{version}*"))  # also python3.13t
@@ -76,7 +78,8 @@ def _key(digest_input: bytes) -> str:
 
 
 def environment_key(requirements: Path) -> str:
-    """Return 64 hexadecimal digits of all that makes the environment: the content, this Python and machine.
+    """Return 64 hexadecimal digits that stand for everything that determines the environment: the content, this Python
+    and this machine.
 
     Raises:
         FilesWrong: there is no such file.
@@ -86,7 +89,7 @@ def environment_key(requirements: Path) -> str:
 
 def ensure_environment(requirements: Path, notice: Notice) -> Path:
     """Return the environment of a requirements file, which is installed if it does not exist. `notice` gets a line
-    about what takes time.
+    before steps that take time.
 
     Raises:
         FilesWrong: there is no such file.
@@ -110,8 +113,8 @@ def ensure_environment(requirements: Path, notice: Notice) -> Path:
 
 
 def tell_open(requirements: Path, made_s: float, notice: Notice) -> None:
-    """Say what might be newer than in an environment of a requirements file that was made at `made_s`, in epoch
-    seconds."""
+    """Report which packages may have newer versions than in an environment of a requirements file that was made at
+    `made_s`, in epoch seconds."""
     to_install = file_to_install(requirements)
     _tell_open(requirements, to_install, read_content(to_install), made_s, notice)
 
@@ -168,7 +171,7 @@ def python_version(venv: Path) -> str:
 
 
 def installed_packages(environment: Path) -> dict[str, str]:
-    """Return the versions of what pip or uv has installed in an environment, by name."""
+    """Return the versions of the packages that pip or uv has installed in an environment, by name."""
     directories = environment.glob("lib/python3.*/site-packages")
     there = [_INSTALLED.fullmatch(path.name) for directory in directories for path in directory.iterdir()]
     return {match[1]: match[2] for match in there if match}
@@ -232,9 +235,9 @@ def run_installer(
     verb: str = "install",
     variables: Mapping[str, str] | None = None,
 ) -> None:
-    """Run `command` to its end; `notice` gets a line every `report_s` seconds while it goes on. An error has the last
-    lines of the command's own messages, which name what failed. `verb` says what it does, and `variables` are its own
-    instead of this process's.
+    """Run `command` to its end; `notice` gets a line every `report_s` seconds while it runs. An error has the last
+    lines of the command's own messages, which name the failure. `verb` is the command's action in these lines, and
+    `variables` are its environment in place of this process's.
 
     Raises:
         StagingError: it failed, or took too long.
@@ -282,8 +285,8 @@ def make_relocatable(venv: Path) -> None:
 
 @contextlib.contextmanager
 def locked(target: Path, notice: Notice) -> Iterator[None]:
-    """Let one process at a time make `target`; the others wait for it. What was made there by a process that was killed
-    is removed first."""
+    """Let only one process at a time make `target`; the others wait for it. Remains of a killed process are removed
+    first."""
     path = target.with_name(f".{target.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -296,7 +299,8 @@ def locked(target: Path, notice: Notice) -> Iterator[None]:
 
 
 def _remove_half_made(target: Path) -> None:
-    """Remove what nobody makes any more in the directory of `target`, which this process has locked."""
+    """Remove unfinished files that no process makes any more in the directory of `target`, which this process has
+    locked."""
     for path in target.parent.iterdir():
         half_made = _HALF_MADE.fullmatch(path.name)
         if half_made is None:

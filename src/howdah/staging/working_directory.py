@@ -1,6 +1,6 @@
 """A container's working directory as an engine prepares it: links to the job's files under their names.
 
-An archive is unpacked into the cache, once per content. The executor makes copies of what the links lead to
+An archive is unpacked into the cache, once per content. The executor copies the targets of the links
 (`howdah.executor.io.working_directory`).
 """
 
@@ -37,8 +37,8 @@ def _place(file: StagedFile, target: Path, cache: Path) -> None:
 
 
 def unpack_archive(archive: Path, cache: Path) -> Path:
-    """Return the directory with the archive's content; unpack the archive into `cache` if nobody has yet, there or in
-    the cache from which it comes."""
+    """Return the directory with the archive's content. Unpack the archive into `cache` unless its content is there
+    already, or in the cache from which the archive comes."""
     target = cache / "unpacked" / archive.name
     for unpacked in (archive.parent.parent / "unpacked" / archive.name, target):
         if os.access(unpacked, os.R_OK | os.X_OK):

@@ -1,9 +1,10 @@
-"""Files that were begun before they are needed, with an empty line, so that a master's event log is written at once.
+"""Files that are begun, with an empty line, before they are needed, so that a master's event log can be written at
+once.
 
-HDFS's client asks whether a new block has arrived as soon as it has sent it, and again half a second later: until then
-a new file is not closed. A file that was closed once takes more bytes in some hundredths of a second. So a submitter
-gives each job the file that the submission before has begun, and begins one for the next. Where there is none, the job
-gets one of its own, which is ready half a second later. All of this saves time alone: a master goes on without it.
+HDFS's client asks whether a new block has arrived as soon as it has sent the block, and again half a second later;
+until then a new file is not closed. A file that was closed once takes more bytes in some hundredths of a second. So a
+submitter gives each job the file that the last submission has begun, and begins one for the next. If there is none, the
+job gets a file of its own, which is ready half a second later. This only saves time: a master works without it, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from howdah.spec import uris
 from howdah.storage.filesystem import FileSystem
 
 BEGUN_LOG = "events.begun"
-"""The name of a begun event log in a job's directory, and above all jobs that of the next job's."""
+"""The name of a begun event log in a job's directory, and of the next job's begun event log above all jobs."""
 EMPTY_LINE = b"\n"
 
 
@@ -34,8 +35,8 @@ def give_begun_log(files: FileSystem, home: str, directory: str) -> None:
 
 
 def take_begun_file(files: FileSystem, begun: str, uri: str) -> int:
-    """Make the file `begun` the file `uri`, unless one is there or `begun` is missing; return the length of a file that
-    only this call, or an earlier one whose answer was lost, has begun, else 0.
+    """Rename the file `begun` to `uri`, unless `uri` exists or `begun` is missing. Return the length of `uri` if it is
+    a begun file, which only this call, or an earlier one whose answer was lost, can have put there; else 0.
 
     Raises:
         EngineUnavailable: the file system does not answer.

@@ -33,7 +33,7 @@ _WORTH_REMEMBERING = 4 << 20
 _DIRECTORY = re.compile("[0-9a-f]{2}|unpacked")
 _NAMED = re.compile(r"([0-9a-f]{64})-")
 _ENTRY = re.compile(r"\.?[0-9a-f]{64}-")
-"""How the names of files begin, of directories that were unpacked from them, and of those that are half made."""
+"""The beginnings of the names of files, of directories that were unpacked from them, and of unfinished ones."""
 
 
 def local_directory() -> Path:
@@ -42,19 +42,21 @@ def local_directory() -> Path:
 
 
 def max_unused_s(settings: Mapping[str, str]) -> float:
-    """Return the setting `cache_days` in seconds. It is a day at least, because a submission that is under way has
-    placed files that no job names yet."""
+    """Return the setting `cache_days` in seconds. It is at least a day, because a submission in progress has placed
+    files that no job names yet."""
     return max(float(settings.get("cache_days") or _UNUSED_DAYS), _MIN_UNUSED_DAYS) * 86400
 
 
 def location(home: str, sha256: str, name: str) -> str:
-    """Return the URI of the file with this content. It ends as `name` does, because unpackers go by the ending."""
+    """Return the URI of the file with this content. It ends as `name` does, because programs that unpack archives go by
+    the ending."""
     kept = os.fsencode(posixpath.basename(name))[-_MAX_KEPT_BYTES:].decode("utf-8", "ignore")
     return uris.join(home, "cache", sha256[:2], f"{sha256}-{kept}")
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:
-    """Return the hash of a file's content. That of a large file is kept, by size and time, below this machine's cache.
+    """Return the hash of a file's content. The hash of a large file is remembered below this machine's cache, by the
+    file's size and time.
 
     Raises:
         StagingError: it cannot be read.
@@ -78,14 +80,14 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
 
 
 def _note_of(status: os.stat_result) -> Path:
-    """Return where the hash of a file with this size and these times is kept."""
+    """Return the path at which the hash of a file with this size and these times is remembered."""
     name = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
     return local_directory() / "hashes" / hashlib.sha256(name.encode()).hexdigest()
 
 
 def _is_own(path: str) -> bool:
-    """Return whether a file is one that howdah has made, also where a directory of the cache is a link to another disk.
-    It stays as it is, and need not be named by its content."""
+    """Return whether howdah has made this file, even if a directory of the cache is a link to another disk. Such a file
+    never changes, so it need not be named by its content."""
     own = local_directory()
     return any(Path(place(path)).is_relative_to(place(own)) for place in (os.path.abspath, os.path.realpath))
 
@@ -166,13 +168,13 @@ class Cache:
         now: float | None = None,
         limit_s: float = 2.0,
     ) -> int:
-        """Remove entries that were unused for `max_age_s`; return their number. It works for `limit_s` at most, and
+        """Remove entries that were unused for `max_age_s`; return their number. It works for at most `limit_s`, and
         starts at another part of the cache each minute, so that later calls go on. The home may be a directory in which
-        others keep a `cache`, too: what has no name of an entry's stays.
+        others keep a `cache`, too, so files without the name of an entry stay.
 
-        What is less than `max_age_s` older than the oldest unfinished job stays, because jobs that wait, and tasks that
-        start again, still need their files. `oldest_job` returns when that job was submitted, in epoch seconds, `inf`
-        for none; it is asked once, if there is something to remove.
+        Entries that were used less than `max_age_s` before the submission of the oldest unfinished job stay, because
+        jobs that wait, and tasks that start again, still need their files. `oldest_job` returns the time of that
+        submission in epoch seconds, `inf` if there is no such job; it is called once, if there is something to remove.
         """
         now = time.time() if now is None else now
         until, removed = time.monotonic() + limit_s, 0

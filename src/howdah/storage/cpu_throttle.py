@@ -1,8 +1,8 @@
-"""Slows copying down beside a program: while the program wants the cores, copying uses only a small share of them.
+"""Slows copying beside a program: while the program wants the cores, copying uses only a small share of them.
 
-A low priority is not enough. Every thread at nice 19 still gets 1.5 % of a core that another thread wants. And a
-DataNode of this machine spends twice as much CPU time on what is written to it, at the priority of a daemon, and more
-on slow writers.
+A low priority is not enough. Every thread at nice 19 still gets 1.5 % of a core that another thread wants. A DataNode
+of this machine spends twice as much CPU time on the data written to it, at the priority of a daemon, and more on slow
+writers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from howdah.storage.filesystem import CHUNK
 
 SHARE, LOCAL_SHARE = 0.003, 0.009
 """The share of this machine's cores that copying may use while a program wants them: over the network, and to this
-machine's own disk, where no DataNode has work with it."""
+machine's own disk, for which no DataNode has to work."""
 LOOK_S = 0.005
 """The CPU time of this process between two checks."""
 WANTED = 0.2
@@ -61,7 +61,7 @@ _throttle: CpuThrottle | None = None
 
 
 def enable(uri: str) -> None:
-    """Give the program precedence over `copy_throttled` from now on; this process writes to `uri` and below."""
+    """Give the program precedence over `copy_throttled` from now on. This process writes to `uri` and below."""
     global _throttle
     _throttle = _throttle or CpuThrottle(LOCAL_SHARE if uris.split(uri)[0] == "file" else SHARE)
 
@@ -79,8 +79,8 @@ def copy_throttled(
 
 
 def _cpu_wait_s() -> float:
-    """Return for how many seconds threads of this process were ready and did not run (the second number of schedstat);
-    0 if the kernel does not count that."""
+    """Return the seconds for which threads of this process were ready and did not run (the second number of schedstat);
+    0 if the kernel does not count them."""
     waited = 0
     for thread in Path("/proc/self/task").iterdir():
         try:

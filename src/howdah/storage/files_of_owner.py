@@ -1,4 +1,4 @@
-"""Reads the files of one user alone, for a server that reads what users name with rights that they do not have."""
+"""Reads only the files of one user, for a server whose rights exceed those of the users who name the files."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
 
 NOBODY = "-"
-"""The owner of what is on a file system without owners, such as an object store."""
+"""The owner of files on a file system without owners, such as an object store."""
 
 
 def files_of(owner: str, uri: str, conf_dir: str = "") -> FileSystem:
-    """Return the file system of `uri` by the Hadoop configuration in `conf_dir`, of which only files of `owner` are
-    read; "": everybody's."""
+    """Return the file system of `uri` by the Hadoop configuration in `conf_dir`, restricted to files of `owner`; ""
+    means everybody's."""
     files = filesystem(uri, conf_dir)
     return FilesOfOwner(files, owner) if owner else files
 
 
 class FilesOfOwner(FileSystem):
-    """A file system that can only be read, and of which files that others own are not seen, whatever leads to them:
-    a link, a directory that the owner shares. `others` counts those that `walk` and `children` left out."""
+    """A read-only file system that hides files of other owners, whatever leads to them: a link, or a directory that the
+    owner shares. `others` counts the files that `walk` and `children` left out."""
 
     def __init__(self, files: FileSystem, owner: str) -> None:
         self._files, self._owner, self.others = files, owner, 0

@@ -36,7 +36,7 @@ _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.DOTALL)
 
 
 class ConnectionBroken(StagingError):
-    """The connection broke in the middle of a file: the same call may succeed when it is made again."""
+    """The connection broke in the middle of a file; the same call may succeed if it is repeated."""
 
 
 class NoSpace(StagingError):
@@ -87,7 +87,7 @@ Check = Callable[[int], object]
 
 
 def go_on(_: int) -> None:
-    """Raise nothing: the copy is not to end early."""
+    """Raise nothing, so that the copy goes on."""
 
 
 class Sink(Protocol):
@@ -114,11 +114,11 @@ class FileSystem(ABC):
         """Yield every file below a directory, in no order."""
 
     def list_tree(self, directory: str, left_out: LeftOut, skip_unreadable: bool = False) -> Iterator[Entry]:
-        """Yield every file below a directory, with links followed, and every directory below it that holds nothing.
+        """Yield every file below a directory, with links followed, and every empty directory below it.
 
-        `left_out` is called with the path of what can't be followed or copied, and why; with `skip_unreadable` also
-        with a directory of this machine that can't be listed, instead of a StagingError. Object stores have no empty
-        directories, and no links.
+        `left_out` is called with the path of anything that can't be followed or copied, and the reason. With
+        `skip_unreadable` it is also called for a directory of this machine that can't be listed, instead of a
+        StagingError. Object stores have no empty directories, and no links.
         """
         return self.walk(directory)
 
@@ -139,22 +139,22 @@ class FileSystem(ABC):
         """Append to a file, creating it if needed; on return the bytes are visible to readers."""
 
     def appends_cheaply(self, uri: str) -> bool:
-        """Return whether `append` costs as much as the bytes that it appends. Where it writes the whole file again, as
-        on an object store, logs are kept in segments (`howdah.storage.segmented_log`)."""
+        """Return whether the cost of `append` depends only on the appended bytes. If `append` writes the whole file
+        again, as on an object store, logs are kept in segments (`howdah.storage.segmented_log`)."""
         return True
 
     def moves_at_once(self, uri: str) -> bool:
         """Return whether `rename` moves a directory in one step. An object store copies its files, then removes them:
-        what is interrupted has left all files at the old place or all at the new one, and the same call with
-        `overwrite` finishes it."""
+        an interruption leaves all files at the old place or all at the new one, and the same call with `overwrite`
+        finishes the move."""
         return True
 
     def create_new(self, uri: str, data: bytes, mode: int = 0o600) -> bool:
-        """Write a small file, whole, unless there is a file of this name; return whether it was written.
+        """Write a small file as a whole, unless there is a file of this name; return whether it was written.
 
-        Of several callers at the same time one alone is told True. An object store sees to that itself (`If-None-Match:
-        *`). One that ignores the condition tells several True, and keeps what came last. After an error the file may
-        have been written, or may be written yet.
+        Of several callers at the same time only one gets True. An object store ensures that itself (`If-None-Match:
+        *`). A store that ignores the condition gives True to several callers, and keeps the last file. After an error
+        the file may have been written, or may still be written.
         """
         temporary = uris.join(uris.parent(uri), temporary_name(uris.name(uri)))
         try:
@@ -175,7 +175,7 @@ class FileSystem(ABC):
         """Make a directory and its parents; an existing one stays as it is."""
 
     def signed_url(self, uri: str, valid_s: int) -> str:
-        """Return a URL by which whoever has it can read a file for a while, with no other credentials.
+        """Return a URL by which anyone who has it can read a file for a while, without other credentials.
 
         Raises:
             StagingError: the file system has no such URLs, or the credentials here cannot sign one.
@@ -211,9 +211,9 @@ class FileSystem(ABC):
                 yield data
 
     def copy_to(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
-        """Hand a file's bytes from `start` on to `take`, in order, in chunks of about CHUNK.
+        """Pass a file's bytes from `start` on to `take`, in order, in chunks of about CHUNK.
 
-        This is quicker than `iter_chunks`, because the thread that reads calls `take`. A view is valid until `take`
+        This is quicker than `iter_chunks`, because the reading thread calls `take`. A view is valid until `take`
         returns.
         """
         for piece in self.iter_chunks(entry.uri, start):
@@ -221,19 +221,20 @@ class FileSystem(ABC):
 
     def stat_flushed(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return the same files with the sizes that their writers have flushed by now, which a listing may not know.
-        `iter_chunks` and `copy_to` read as far, too."""
+        `iter_chunks` and `copy_to` read up to these sizes, too."""
         return list(entries)
 
     def why_not_flushed(self) -> str:
-        """Return, for people, why `stat_flushed` knows no more than a listing; "" when it knows more."""
+        """Return, for people, why `stat_flushed` knows no more than a listing; "" if it does."""
         return ""
 
     def prefetch_stats(self, uris: Sequence[str]) -> dict[str, Entry]:
-        """Return what can be learned cheaply about files that will be read next: about all, some or none of them."""
+        """Return the entries that can be found cheaply of files that will be read next: of all, some or none of
+        them."""
         return {}
 
     def resolve(self, uri: str) -> str:
-        """Return the URI of the same file, or of what would be there, with all links and mounts followed."""
+        """Return the URI of the same file, whether it exists or not, with all links and mounts followed."""
         return uris.normalize(uri)
 
     def exists(self, uri: str) -> bool:
@@ -264,8 +265,8 @@ class FileSystem(ABC):
 
     @contextlib.contextmanager
     def writing_beside(self, uri: str, temporary: str, mode: int = 0o644) -> Iterator[Sink]:
-        """Write to `temporary` what will become the file at `uri` by a rename; nothing stays of it when the block ends
-        by an exception."""
+        """Write to `temporary`, which becomes the file at `uri` by a rename. If the block ends by an exception, nothing
+        stays."""
         sink: Sink | None = None
         with self._removing_on_error(temporary, uri):
             try:
@@ -303,8 +304,8 @@ class FileSystem(ABC):
             sink.write(data)
 
     def write_in_place(self, uri: str, data: bytes, mode: int = 0o644) -> None:
-        """Write a small file where it belongs: who dies meanwhile leaves the beginning of it, and no file of another
-        name."""
+        """Write a small file directly at its place. If the writer dies meanwhile, the beginning of the file is left,
+        and no file of another name."""
         sink = self.create(uri, mode)
         try:
             sink.write(data)
@@ -315,13 +316,13 @@ class FileSystem(ABC):
         sink.close()
 
     def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644, check: Check = go_on) -> int:
-        """Copy a local file to `uri`; return its size in bytes. `check` is called before each chunk, with what was
-        written before: its error ends the copy, of which nothing is left."""
+        """Copy a local file to `uri`; return its size in bytes. `check` is called before each chunk, with the number of
+        bytes written so far; if it raises an error, the copy ends and nothing is left of it."""
         with open_local(path) as source, self.writing(uri, mode) as sink:
             return copy(source, sink, check)
 
     def get(self, uri: str, path: str | os.PathLike[str]) -> int:
-        """Copy a file to a local one, which appears when it is complete; return its size in bytes."""
+        """Copy a file to a local file, which appears when it is complete; return its size in bytes."""
         temporary = str(Path(path).with_name(temporary_name(Path(path).name)))
         try:
             with self.open_read(uri) as source, open_local(temporary, "wb") as target:
@@ -337,9 +338,9 @@ class FileSystem(ABC):
 
 
 def mode_of_copy(source: str | int, uri: str) -> int:
-    """Return the permission bits for a copy, at `uri`, of a local file, given by its path or descriptor: on this
-    machine its own, which may be private; elsewhere, where the umask of a program means nothing, those of any file,
-    and that it can be executed."""
+    """Return the permission bits for a copy, at `uri`, of a local file, which is given by its path or descriptor. On
+    this machine they are the file's own, which may be private. Elsewhere, where the umask of a program means nothing,
+    they are those of any other file, with the right to execute if the file has it."""
     try:
         own = os.stat(source).st_mode & 0o777  # noqa: PTH116 - a descriptor has no path
     except OSError:  # the copy will say so
@@ -350,9 +351,9 @@ def mode_of_copy(source: str | int, uri: str) -> int:
 def make_directory_like(fs: FileSystem, path: str, uri: str, is_top: bool = False) -> None:
     """Make the directory at `uri`, for a copy of the local directory at `path`, and its parents.
 
-    On this machine it has the permission bits of that one, which may be private, and so has each parent that is not
-    there yet and has the name of a parent of `path`. `is_top` says that the copy may have another name. What is there
-    already stays as it is.
+    On this machine it gets the permission bits of `path`, which may be private; so does each missing parent that has
+    the name of a parent of `path`. `is_top` says that the copy may have another name. Existing directories stay as they
+    are.
     """
     found = fs.stat(uri) if uris.split(uri)[0] == "file" else None
     if uris.split(uri)[0] != "file" or (found is not None and not found.is_dir):
@@ -369,15 +370,17 @@ def make_directory_like(fs: FileSystem, path: str, uri: str, is_top: bool = Fals
 
 
 def mode_of_download(entry: Entry) -> int:
-    """Return the permission bits for a copy, on this machine, of a file: of a file of this machine its own; elsewhere
-    its owner may read and write it, and others may do what they may do there. Object stores have no such bits."""
+    """Return the permission bits for a copy, on this machine, of a file. For a file of this machine they are its own.
+    For any other file, its owner may read and write the copy, and others have the same rights as on the other file
+    system. Object stores have no such bits."""
     if uris.split(entry.uri)[0] == "file":
         return entry.mode & 0o777
     return 0o600 | (entry.mode & 0o177) if entry.mode else 0o666
 
 
 def temporary_name(name: str) -> str:
-    """Return the name under which a file is written before it gets `name`, which may be as long as names may be."""
+    """Return the name under which a file is written before it gets `name`, which may have the greatest possible
+    length."""
     return f".{shorten(name, _MAX_KEPT_BYTES)}.{secrets.token_hex(4)}.part"
 
 
@@ -387,7 +390,7 @@ def is_temporary_name(name: str) -> bool:
 
 
 def shorten(name: str, max_bytes: int) -> str:
-    """Return the beginning of a name, of at most so many bytes; all of a short one."""
+    """Return the first `max_bytes` bytes of a name at most; a short name is returned as it is."""
     encoded = os.fsencode(name)
     return name if len(encoded) <= max_bytes else encoded[:max_bytes].decode("utf-8", "ignore")
 
@@ -406,8 +409,8 @@ def copy(source: BinaryIO, sink: Sink, check: Check = go_on) -> int:
 
 
 class LocalFile(io.FileIO):
-    """A file of this machine, without a buffer. A full disk takes the beginning of what is written, and says nothing:
-    `write` writes all or raises a StagingError, as `close` does where the disk is another machine's."""
+    """A file of this machine, without a buffer. On a full disk the system writes only the beginning and reports no
+    error: here `write` writes everything or raises a StagingError, as `close` does if the disk is another machine's."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         left = memoryview(data).cast("B")

@@ -22,7 +22,7 @@ from howdah.storage.linked_tree import LeftOut
 from howdah.storage.local import expand_braces
 
 _TRANSIENT = {errno.EBUSY, errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET}
-"""What a store answers that has too much to do, and the errors of its connections."""
+"""The answers of an overloaded store, and the errors of connections to it."""
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "oss"}
 _SAME_SCHEMES = {"s3a": "s3", "gcs": "gs", "az": "abfs"}
 _one_creates = threading.Lock()
@@ -92,9 +92,9 @@ class FsspecFileSystem(FileSystem):
         return self._scheme not in _OBJECT_STORES
 
     def create_new(self, uri: str, data: bytes, mode: int = 0o600) -> bool:
-        """Write the object in one request, which S3, GCS and Azure refuse if there is one of this name. Of other stores
-        fsspec asks first, and writes then: there, one alone of the callers in this process is told True. A store that
-        does not know the condition is written to without it."""
+        """Write the object in one request, which S3, GCS and Azure refuse if there is one of this name. For other
+        stores fsspec asks first and then writes; there, only one of the callers in this process gets True. On a store
+        that does not know the condition the object is written without it."""
         with _translate_errors(uri), _one_creates:
             try:
                 self._fs.pipe_file(uri, data, mode="create")
@@ -125,7 +125,7 @@ class FsspecFileSystem(FileSystem):
             file.write(data)
 
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
-        """Make a directory. An object store has none; fsspec would make a bucket there, of a name that was misspelt."""
+        """Make a directory. An object store has none; fsspec would make a bucket there if its name was misspelt."""
         if self._scheme not in _OBJECT_STORES:
             with _translate_errors(directory):
                 self._fs.makedirs(directory, exist_ok=True)
@@ -161,8 +161,7 @@ class FsspecFileSystem(FileSystem):
     def _move_all(self, old: str, new: str) -> None:
         """Move files one by one: an object store has no directories, though a server may list some as if they were
         files. fsspec's own `mv` takes a name with `?` or `*` for a pattern. Files such as _SUCCESS, by which readers
-        know that a directory is complete, come last, and of them the directory's own _SUCCESS.
-        """
+        recognise a complete directory, are moved last, the directory's own _SUCCESS as the very last."""
         source = self._fs._strip_protocol(old)
         names = self._fs.find(old) or [source]
 
@@ -176,8 +175,8 @@ class FsspecFileSystem(FileSystem):
             self._remove(old)
 
     def _remove(self, uri: str) -> None:
-        """Remove a file or directory of just this name: fsspec's own `rm` removes all that a name with `?`, `*` or `[`
-        matches."""
+        """Remove a file or directory of exactly this name: fsspec's own `rm` removes everything that a name with `?`,
+        `*` or `[` matches."""
         if not _is_pattern(uri):
             self._fs.rm(uri, recursive=True)
             return
@@ -225,7 +224,7 @@ class FsspecFileSystem(FileSystem):
 
 
 class _Sink(io.RawIOBase):
-    """A file that fsspec writes: what an object store refuses it says when the file is closed."""
+    """A file that fsspec writes: an object store reports a refusal only when the file is closed."""
 
     def __init__(self, file: Any, uri: str) -> None:
         self._file, self._uri = file, uri
@@ -262,14 +261,14 @@ def _is_pattern(uri: str) -> bool:
 
 
 def _is_precondition_failure(error: OSError) -> bool:
-    """Return whether a store has refused to create an object that is there: s3fs knows the answer of AWS alone."""
+    """Return whether a store has refused to create an object that exists: s3fs recognises only the answer of AWS."""
     response = getattr(error.__cause__, "response", None) or {}
     return response.get("Error", {}).get("Code") in ("PreconditionFailed", "412")
 
 
 def _is_not_known(error: Exception) -> bool:
-    """Return whether a store, or its library, does not know the condition: ossfs hands it on as an argument that
-    nothing takes."""
+    """Return whether a store, or its library, does not know the condition: ossfs passes it on as an argument that no
+    function accepts."""
     return (
         isinstance(error, (TypeError, NotImplementedError))
         or (isinstance(error, OSError) and error.errno == errno.ENOSYS)

@@ -1,4 +1,4 @@
-"""Walks a directory as its user sees it: links lead on to files and directories, as for `ls -L` and `cp -L`."""
+"""Walks a directory as its user sees it: links are followed to files and directories, as by `ls -L` and `cp -L`."""
 
 # ruff: noqa: PTH115, PTH116, PTH118 - a data set may have a million files
 
@@ -15,25 +15,25 @@ from howdah.localfiles.own_directories import is_own, own_directories
 from howdah.spec.message import Message, message
 
 MAX_DEPTH = 250
-"""How many directories may lie within each other, in a tree that is copied."""
+"""The most directories within each other in a tree that is copied."""
 LeftOut = Callable[[str, str], object]
 """Called with the path of something that can't be followed or copied, and why."""
 NOTHING_TO_COPY = message("it is neither a file nor a directory")
 HOWDAHS_OWN = message("howdah keeps its jobs, their keys or its cache there")
-"""Why a directory is left out of which `howdah.localfiles.own_directories` knows."""
+"""The reason for leaving out a directory that `howdah.localfiles.own_directories` knows."""
 
 
 def ignore(path: str, reason: str) -> None:
-    """Tell nobody what is left out."""
+    """Ignore a path that is left out."""
 
 
 def leads_back(directory: str) -> Message:
-    """Return why a link is left out that leads to a directory which holds it."""
+    """Return the reason for leaving out a link to a directory that contains the link."""
     return message("it leads back to {directory}, which holds it", directory=directory)
 
 
 def leads_nowhere(link: str) -> Message:
-    """Return why a link is left out that leads to nothing."""
+    """Return the reason for leaving out a link to nothing."""
     try:
         return message("it leads to {target}, which is not there", target=os.readlink(link))
     except OSError:  # as those of /dev/fd
@@ -48,10 +48,10 @@ def describe_left_out(path: str, reason: str) -> Message:
 def walk_linked(
     directory: str, left_out: LeftOut, skip_unreadable: bool = False
 ) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the path and the status of every file below a directory, and of every directory that holds nothing, sorted.
+    """Yield the path and the status of every file below a directory, and of every empty directory, sorted.
 
-    A link that leads back to a directory which holds it, or to nothing, what is neither file nor directory, and
-    howdah's own directories go to `left_out`, and with `skip_unreadable` a directory that can't be listed.
+    `left_out` is called for a link to a directory that contains the link, a link to nothing, anything that is neither
+    file nor directory, and howdah's own directories; with `skip_unreadable` also for a directory that can't be listed.
 
     Raises:
         StagingError: a directory can't be listed.

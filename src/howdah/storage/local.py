@@ -140,7 +140,8 @@ class LocalFileSystem(FileSystem):
 
 
 def dangling_links(pattern: str) -> list[Entry]:
-    """Return the links that match and lead nowhere, sorted. `glob` passes over them: they have no status to list."""
+    """Return the links that match and lead nowhere, sorted. `glob` leaves them out, because they have no status to
+    list."""
     links = (path for path in _matching_paths(pattern) if os.path.islink(path))
     dangling = (path for path in links if not pathlib.Path(path).exists())
     return [Entry(uris.of_local(path), 0, 0) for path in dangling]
@@ -152,8 +153,8 @@ def _matching_paths(pattern: str) -> list[str]:
 
 
 def _move_file(source: str, target: str) -> bool:
-    """Move a file unless there is one at `target`, of which another process knows nothing yet; return whether this
-    file system has the links that it takes.
+    """Move a file unless there is one at `target`; no other process may know `source` yet. Return whether this file
+    system supports the links that this needs.
 
     Raises:
         StagingError: there is one.
@@ -201,7 +202,7 @@ def _explained(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _local(uri: str) -> Iterator[str]:
-    """Give the path of a URI; raise the errors of system calls on it as howdah's own."""
+    """Yield the path of a URI; raise the errors of system calls on it as howdah's own."""
     path = uris.path(uri)
     with _explained(path):
         yield path

@@ -29,7 +29,7 @@ class Raw(NamedTuple):
 
     compress: Transform
     decompress: Sized
-    """`decompress(data, size)` returns `size` bytes at most; it raises ValueError for what is no block."""
+    """`decompress(data, size)` returns at most `size` bytes; it raises ValueError for data that is no block."""
 
 
 class LibraryMissing(StagingError):
@@ -106,7 +106,7 @@ def zstd() -> Any:
 
 @functools.cache
 def quick_crc32c() -> Checksum | None:
-    """Return CRC-32C at a tenth of a microsecond a call; None without a package for this Python."""
+    """Return CRC-32C that takes a tenth of a microsecond a call; None without a package for this Python."""
     with contextlib.suppress(ImportError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about its slow replacement, which is not used
         import google_crc32c
@@ -146,7 +146,8 @@ def crc32c() -> Checksum:
 
 
 def _bundled_crc32c() -> ctypes.CDLL | None:
-    """Return the C library in google-crc32c's wheel, which serves every Python version, unlike its extension module."""
+    """Return the C library in google-crc32c's wheel. Unlike the wheel's extension module it works with every Python
+    version."""
     for directory in sys.path:
         for path in Path(directory or ".").glob("google_crc32c.libs/libcrc32c*"):
             try:

@@ -1,6 +1,6 @@
-"""Object stores: the library that reads each scheme, and the variables that name the server and the user to it.
+"""Object stores: the library that reads each scheme, and the variables that give it the server and the user.
 
-The values that a job gives these variables in `env` or `secrets` hold wherever howdah reads or writes for that job.
+The values that a job gives these variables in `env` or `secrets` apply wherever howdah reads or writes for that job.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PREFIXES = ("HOWDAH_HDFS_CLIENT", "AWS_", "FSSPEC_", "GOOGLE_", "GCSFS_", "STORA
 
 
 def variables(*sources: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that clients of object stores read; of two with one name the later one counts."""
+    """Return the variables that clients of object stores read; if two have one name, the later one counts."""
     return {name: value for source in sources for name, value in source.items() if name.startswith(PREFIXES)}
 
 

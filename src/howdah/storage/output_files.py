@@ -1,9 +1,9 @@
-"""Finds the files that a program has made in a directory, also behind symbolic links.
+"""Finds the files that a program has made in a directory, including files behind symbolic links.
 
 A link is followed to a file or directory in the program's working directory or in the directory itself, and to an input
-file of the task on this machine, where inputs are links themselves. A link that leads elsewhere (to another disk, to
-/proc, into a cache that tasks share) is reported and left out, and so is one that leads to nothing or back to a
-directory which holds it, what is neither file nor directory, and what this user may not read.
+file of the task on this machine, where inputs are links themselves. Reported and left out are: a link that leads
+elsewhere (to another disk, to /proc, into a cache that tasks share), a link to nothing or to a directory that contains
+the link, anything that is neither file nor directory, and files that this user may not read.
 """
 
 # ruff: noqa: PTH110, PTH112, PTH113, PTH116, PTH118 - many small calls, under a program's feet
@@ -27,14 +27,13 @@ _NONE = PreparedDirectories()
 
 
 class OutputFiles:
-    """Iterates over the files in `directory`, or, if that is a file itself, over this one alone.
+    """Iterates over the files in `directory`, or over this one file if it is a file.
 
     `root` is the working directory ("": only the directory counts), `is_left_out(name)` says which names to skip, and
-    `inputs` are the paths of the task's inputs on this machine. Of the working directory itself only what has changed
-    since the file system's time `since_ns` counts, and all in directories that are new since then and not among those
-    `prepared`; nothing in `others`, names at its top. After an iteration
-    `left_out` says why something is left out, by its path below the directory, and `empty` has the directories that
-    hold nothing.
+    `inputs` are the paths of the task's inputs on this machine. In the working directory itself only files count that
+    have changed since the file system's time `since_ns`, all files in directories that are new since then and not among
+    those `prepared`, and none of the top names in `others`. After an iteration `left_out` gives the reason for each
+    path below the directory that was left out, and `empty` has the empty directories.
     """
 
     def __init__(
@@ -100,7 +99,8 @@ class OutputFiles:
                 self.left_out[name] = NO_FILE
 
     def _is_not_the_programs(self, entry: os.DirEntry[str], since_ns: int) -> bool:
-        """Return whether this is no directory, and is howdah's own or was here unchanged when the program started."""
+        """Return whether this is no directory, and is howdah's own file or was here unchanged when the program
+        started."""
         if not self._since_ns or entry.is_dir(follow_symlinks=False):
             return False
         if HOWDAHS_FILES.fullmatch(entry.name):
@@ -134,7 +134,8 @@ class OutputFiles:
             self.left_out[name] = NO_FILE
 
     def _if_readable(self, name: str) -> Iterator[str]:
-        """Yield a file's name; one that can't be opened must not keep all others from being copied."""
+        """Yield a file's name if it can be opened: a file that can't be opened must not keep all others from being
+        copied."""
         path = os.path.join(self.directory, name)
         if is_readable(path):
             yield name
@@ -142,5 +143,5 @@ class OutputFiles:
             self.left_out[name] = NOT_READABLE
 
     def problems(self, prefix: str = "") -> list[str]:
-        """Return a sentence for all that is left out; `prefix` goes before its name."""
+        """Return a sentence for each path that is left out; `prefix` is put before its name."""
         return [f"{prefix}{name}: {reason}" for name, reason in self.left_out.items()]

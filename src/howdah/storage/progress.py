@@ -1,4 +1,4 @@
-"""Callbacks by which an action of some duration says how far it is, and those for callers that have no screen."""
+"""Callbacks by which a long action reports its progress, and those for callers that have no screen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 Progress = Callable[[str, int, int], None]
 """`progress(what, done_bytes, total_bytes)`, called from time to time during an upload."""
 Notice = Callable[[str], None]
-"""`notice(sentence)`, called before something that takes time."""
+"""`notice(sentence)`, called before a step that takes time."""
 
 
 def no_progress(*_: object) -> None:

@@ -1,7 +1,8 @@
-"""Knows the directories that jobs of howdah have published, and whether they are as they were published.
+"""Recognises directories that jobs of howdah have published, and whether they are unchanged since.
 
-Spark and MapReduce leave a `_SUCCESS`, too, which is empty or JSON; a job's says what it has published. What a person
-has added since, or changed, is his. The snapshots in a directory don't count: a later job takes them along.
+Spark and MapReduce leave a `_SUCCESS`, too, which is empty or JSON; that of a job lists what the job has published.
+Files that a person has added or changed since belong to that person. The snapshots in a directory don't count: a later
+job takes them along.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from howdah.spec.job import SUCCESS
 from howdah.storage.filesystem import FileSystem
 
 FAILED = "_FAILED"
-"""A file in what is kept of a failed job."""
+"""A file in the outputs that are kept of a failed job."""
 _WORDS = b"published by howdah"
 
 
@@ -26,18 +27,18 @@ def begin_mark(fs: FileSystem, directory: str, name: str) -> None:
 
 
 def complete_mark(fs: FileSystem, directory: str, name: str, snapshots: Collection[str] = (), marker: str = "") -> None:
-    """Add to the mark what there is now that the directory is in its place: an object store makes new files of those
-    that it renames. `marker` is the name of a file that will be removed."""
+    """Add the directory's content to the mark once the directory is in its place: an object store makes new files of
+    those that it renames. `marker` is the name of a file that will be removed."""
     fs.write_in_place(uris.join(directory, name), _content(fs, directory, snapshots, {name, marker}))
 
 
 def is_published(fs: FileSystem, directory: str) -> bool:
-    """Return whether a job has published the directory, whatever was done to it since."""
+    """Return whether a job has published the directory, whatever has changed in it since."""
     return _find_mark(fs, directory) is not None
 
 
 def is_as_published(fs: FileSystem, directory: str, snapshots: Collection[str] = ()) -> bool:
-    """Return whether the directory holds what a job has published there, and nothing else but `snapshots`."""
+    """Return whether the directory holds exactly what a job has published there, except `snapshots`."""
     found = _find_mark(fs, directory)
     return found is not None and found[1] == _content(fs, directory, snapshots, {found[0]})
 
@@ -54,7 +55,7 @@ def _find_mark(fs: FileSystem, directory: str) -> tuple[str, bytes] | None:
 
 
 def _content(fs: FileSystem, directory: str, snapshots: Collection[str], left_out: Collection[str]) -> bytes:
-    """Return the mark for what the directory holds: also links that lead nowhere, and empty directories."""
+    """Return the mark for the directory's content, including links that lead nowhere, and empty directories."""
     below = tuple(f"{uri.rstrip('/')}/" for uri in snapshots)
     rows = list[str]()
     size = 0

@@ -1,9 +1,9 @@
 """`retry_until`: repeats a call while a file system does not answer, takes no changes or is full.
 
-By default it is for calls that save what a program has made: a NameNode that restarts is away for seconds, and in safe
+Its defaults are for calls that save the results of a program: a NameNode that restarts is away for seconds, and in safe
 mode for as long again; a full file system may have room again when other jobs have ended. Hours of work must not be
-lost for that. The call must have the same effect when it is made twice. `howdah.storage.hdfs.client` repeats writes
-after a DataNode failed; `howdah.hadoop.failover` asks the other servers of a pair, and repeats that by itself.
+lost because of that. The call must have the same effect when it is made twice. `howdah.storage.hdfs.client` repeats
+writes after a DataNode failed; `howdah.hadoop.failover` asks the other servers of a pair, and repeats that by itself.
 """
 
 from __future__ import annotations

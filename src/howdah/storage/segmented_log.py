@@ -1,10 +1,10 @@
-"""Finds and reads a log: one file where a file system appends cheaply, else a file and its numbered segments.
+"""Finds and reads a log: one file if the file system appends cheaply, else a file and its numbered segments.
 
 An object store cannot append: it writes the whole object again. There the log `events.jsonl` consists of
 `events.jsonl`, which is its segment 0, of `events-000001.jsonl`, `events-000002.jsonl` and so on. Each is written once,
-and only if no object of that name is there; its content follows that of the segment before it.
-`events-000000-000031.jsonl` holds what the segments 0 to 31 held, or says as much as they did: readers read it instead
-of them, whether they are still there or not.
+and only if no object of that name exists; its content follows that of the segment before it.
+`events-000000-000031.jsonl` replaces the segments 0 to 31, with the same content or the same meaning: readers read it
+instead of them, whether they still exist or not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from howdah.spec.values import dataclass
 from howdah.storage.filesystem import CHUNK, Entry, FileSystem
 
 LIST_TRIES, LIST_PAUSE_S = 4, 0.1
-"""How often a log is listed whose segments were merged while they were listed or read, and the pause before that."""
+"""The most times that a log is listed whose segments were merged while they were listed or read, and seconds before
+each further time."""
 APPEND_TRIES = 5
 _NUMBERS = re.compile(r"-(\d{6,})(?:-(\d{6,}))?")
 
@@ -50,7 +51,7 @@ class Segment:
 
 @dataclasses.dataclass(frozen=True)
 class SegmentedLog:
-    """A log as it was when it was listed. It may have grown since; what it held stays where it was."""
+    """A log as it was when it was listed. It may have grown since, but its earlier content keeps its place."""
 
     files: FileSystem
     """The file system that holds the log."""

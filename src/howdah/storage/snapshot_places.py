@@ -1,4 +1,4 @@
-"""Knows where the snapshots of an output are, by their names alone."""
+"""Finds the snapshots of an output by their names alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAVED_SUFFIX = ".saved"
 
 
 def snapshot_prefix(output: Output) -> str:
-    """Return what the names of an output's snapshots begin with: `<to>2026_11_21_15_00_00`."""
+    """Return the beginning of the names of an output's snapshots: that of `<to>2026_11_21_15_00_00`."""
     return output.save.to or f"{output.path.rstrip('/')}{SAVED_SUFFIX}/"
 
 

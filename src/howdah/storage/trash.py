@@ -1,6 +1,7 @@
-"""Moves what is replaced to the user's trash on HDFS, as `hadoop fs -rm` does: where `fs.trash.interval` is set.
+"""Moves files that are replaced to the user's trash on HDFS, as `hadoop fs -rm` does, if `fs.trash.interval` is set.
 
-Source: TrashPolicyDefault of Hadoop 3.5. A checkpoint of the trash, after which it is emptied, is the NameNode's work.
+Source: TrashPolicyDefault of Hadoop 3.5. The NameNode itself makes the checkpoints of the trash, after which it is
+emptied.
 """
 
 from __future__ import annotations

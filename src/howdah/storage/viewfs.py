@@ -20,7 +20,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _forward(method: Method) -> Method:
-    """Return a method that calls `method` of the file system on which its URI is."""
+    """Return a method that calls `method` of the file system of its URI."""
 
     def forward(self: ViewFileSystem, uri: str, *arguments: Any, **options: Any) -> Any:
         fs, target = self._resolve(uri)
@@ -30,8 +30,8 @@ def _forward(method: Method) -> Method:
 
 
 class ViewFileSystem(FileSystem):
-    """Reads a mount table: `fs.viewfs.mounttable.<authority>.link.<path>` names the directory to be seen at <path>, and
-    `linkFallback` the one for all other paths.
+    """Reads a mount table: `fs.viewfs.mounttable.<authority>.link.<path>` names the directory that appears at <path>,
+    and `linkFallback` the one for all other paths.
 
     Raises:
         SpecError: there is no such table, or it has mounts of other kinds.
@@ -119,7 +119,7 @@ class ViewFileSystem(FileSystem):
             yield self._renamed(directory, entry)
 
     def glob(self, pattern: str) -> list[Entry]:
-        """List what matches within one mount: patterns do not reach across mounts."""
+        """List the matches within one mount: patterns do not reach across mounts."""
         fs, target = self._resolve(pattern)
         return [self._renamed(pattern, entry) for entry in fs.glob(target)]
 

@@ -1,8 +1,8 @@
 """Holds Ctrl-C back while a lock is held.
 
-Python's own handler of SIGINT raises KeyboardInterrupt in the main thread at any place, also where an `__exit__` begins
-and its `try` does not yet. A lock of a file would then stay, for as long as the exception's traceback is kept, and
-every other process that waits for the lock would stand still.
+Python's own handler of SIGINT raises KeyboardInterrupt in the main thread at any place, even where an `__exit__` has
+begun and its `try` has not. A lock of a file would then stay as long as the exception's traceback is kept, and every
+other process that waits for the lock would stand still.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 class HeldInterrupts:
-    """Holds SIGINT back from `begin` to `end`. Where Python runs no handler, in other threads, both do nothing."""
+    """Holds SIGINT back from `begin` to `end`. In other threads, where Python runs no handler, both do nothing."""
 
     def __init__(self) -> None:
         self.waiting = False
-        """Whether the process waits for others, and an interrupt may break that off."""
+        """Whether the process waits for others; an interrupt may end that wait."""
         self._handler: Any = None
         self._noted = False
 
     def begin(self) -> None:
-        """Take the place of the process's handler, if it has one."""
+        """Replace the process's handler, if it has one."""
         if callable(signal.getsignal(signal.SIGINT)):
             with contextlib.suppress(ValueError):  # not the main thread
                 self._handler = signal.signal(signal.SIGINT, self._on_signal)
 
     def end(self) -> None:
-        """Give the place back, and let the process's handler have the interrupt that was held back."""
+        """Restore the process's handler, and pass on the interrupt that was held back."""
         self.waiting = False
         handler, self._handler = self._handler, None
         if handler is not None:

@@ -27,8 +27,8 @@ _CANNOT_RUN = 126
 
 
 def start_record(command: Sequence[str], variables: Mapping[str, str], attempts: int) -> bytes:
-    """Return the content of `start.json`: what a master is started with, taken from this process, which submits the
-    job.
+    """Return the content of `start.json`, with which a master is started; it is taken from this process, which submits
+    the job.
 
     Its environment is that of this process and `variables`. Bytes are written as Latin-1: the supervisor may have
     another encoding of names.
@@ -155,7 +155,7 @@ def _exec_master(job_directory: str, record: Mapping[str, Any], attempt: int, lo
 
 
 def _limit(kind: int | None, soft: int, hard: int) -> None:
-    """Set a limit as the submitter had it, as far as this process may."""
+    """Set a limit to the submitter's value, as far as this process may."""
     if kind is None:
         return
     maximum = resource.getrlimit(kind)[1]

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 
 
 SUBMITTED = "submitted.json"
-"""The file of a job's directory that says when, and on which machine, it was submitted."""
+"""The file of a job's directory with the time and the machine of its submission."""
 MEMORY, VCORES, GPUS = range(3)
 """Indices of an amount of resources: (MiB of memory, virtual cores, number of GPUs)."""
 
 
 _MASTERS_FILES_BYTES = 64 << 10
-"""What a master writes down at its start, and some more: its address, its first events, its own messages."""
+"""The bytes that a master writes at its start, and some more: its address, its first events, its own messages."""
 
 
 class StateFileDamaged(ValueError):
@@ -80,7 +80,7 @@ class WaitingJob:
 
 
 class MachineState:
-    """The files below `directory`. Reading takes no lock, `change` does."""
+    """The files below `directory`. Reading takes no lock; `change` does."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -102,7 +102,7 @@ class MachineState:
         return os.path.join(os.path.dirname(os.path.dirname(self.directory)), "jobs")
 
     def check_owner(self) -> None:
-        """Check that no other user can put jobs here: this user's processes run what the files say.
+        """Check that no other user can put jobs here, because this user's processes run what the files say.
 
         Raises:
             PermissionError: another user owns one of the directories.
@@ -271,12 +271,12 @@ class StateChange:
         return entry
 
     def remove(self, job: WaitingJob) -> None:
-        """Take a job out of the queue, when everything else is written."""
+        """Remove a job from the queue once all other changes are written."""
         self._leaving.append(job)
 
 
 def check_owner(path: str) -> None:
-    """Check that a file or directory, if it exists, is this user's own: and the link, if it is one, too.
+    """Check that a file or directory, if it exists, is this user's own; if it is a link, the link must be, too.
 
     Raises:
         PermissionError: it is not.
@@ -304,7 +304,7 @@ def new_entry(ticket: int) -> Entry:
 
 
 def decide_end(entry: Entry, state: str, diagnostics: str) -> None:
-    """Record how a job has ended, "" if its event log says so; the supervisor then settles the job."""
+    """Record how a job has ended ("" if its event log says so); the supervisor then settles the job."""
     entry["end"] = {"state": state, "diagnostics": diagnostics, "time": time.time()}
     entry["promised"], entry["waiting"] = None, False
 
@@ -312,10 +312,9 @@ def decide_end(entry: Entry, state: str, diagnostics: str) -> None:
 def find_shortage(
     entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine, with_promised: bool = False
 ) -> tuple[int, int] | None:
-    """Return the resource of which there is too little for `wanted`, and how much of it is used; None if there is
-    enough.
+    """Return the scarce resource for `wanted`, and its amount in use; None if there is enough.
 
-    `with_promised` counts what is set aside for jobs whose masters are starting.
+    `with_promised` also counts the resources that are set aside for jobs whose masters are starting.
     """
     held = [one for entry in entries.values() for one in entry["held"].values()]
     promised = [entry["promised"] for entry in entries.values() if entry["promised"]] if with_promised else []
@@ -333,7 +332,8 @@ def find_shortage(
 
 
 def has_room(entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine) -> bool:
-    """Return whether a waiting job may start: there is room, or no other job uses anything to wait for."""
+    """Return whether a waiting job may start: there is room, or no other job uses resources, so that waiting is
+    useless."""
     in_use = any(entry["held"] or entry["promised"] for entry in entries.values())
     return not in_use or find_shortage(entries, wanted, machine, with_promised=True) is None
 

@@ -1,12 +1,12 @@
 """Runs one user's jobs on this machine: starts masters when there is room, and settles jobs whose master can't.
 
 It starts the masters of waiting jobs when there is room for them, in the order of submission, and the next attempt of a
-master that was killed. When a master cannot write down how its job ended, a helper process that the supervisor starts
-does it. The supervisor exits when no job is left.
+master that was killed. When a master cannot record how its job ended, a helper process that the supervisor starts does
+it. The supervisor exits when no job is left.
 
 Each turn of its loop examines all of the jobs' directory (howdah.supervisor.state). So it does not matter what woke it,
-or what a supervisor that was killed has left half done: the masters live on, and the next command that shows or runs a
-job starts the next supervisor, which recognises living masters by their locks.
+or what a killed supervisor has left half done. The masters live on, and the next command that shows or runs a job
+starts the next supervisor, which recognises living masters by their locks.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ if TYPE_CHECKING:
     from howdah.supervisor.state import Entry, WaitingJob
 
 LOOK_S, LOOK_SOON_S = 60.0, 1.0
-"""Seconds between two turns when nothing wakes the supervisor; the second while it waits for something that does not
-wake it, such as the end of a master that another supervisor has started."""
+"""Seconds between two turns when nothing wakes the supervisor. The second value holds while it waits for something that
+does not wake it, such as the end of a master that another supervisor has started."""
 KILLED_WITHIN_S = 600.0
 """Masters that were killed longer ago do not count towards `master.attempts`."""
 TRY_WITHIN_S, TRY_AGAIN_S = 600.0, 5.0
-"""How long an action that fails, because this user has too many processes for instance, is repeated, and how often."""
+"""Seconds for which a failing action is repeated, and seconds between two tries; it may fail because this user has too
+many processes, for instance."""
 TERM_S = 5.0
-"""Seconds between the request to a master to cancel its job and killing the master, besides those that its programs may
-take to stop."""
+"""Seconds between the request to a master to cancel its job and killing the master, in addition to the time in which
+its programs may stop."""
 SETTLE_S, SETTLE_AGAIN_S, SETTLE_TRIES = 120.0, 5.0, 3
 """Limit of one helper that settles a job, the pause after its first failure, and how often it may fail."""
 MAX_HELPERS = 4
@@ -62,7 +63,7 @@ class Supervisor:
         self.masters: dict[str, int] = {}
         """The process id of each master that is a child of this process, by job."""
         self.exit_codes: dict[str, int] = {}
-        """How masters have ended since the last turn that was written, as returned by os.waitstatus_to_exitcode."""
+        """The exit codes of masters since the last turn that was written, as returned by os.waitstatus_to_exitcode."""
         self.helpers: dict[str, tuple[int, float]] = {}
         """The helper that settles each job: its process id, and its deadline."""
         self.settled: set[str] = set()
@@ -70,13 +71,13 @@ class Supervisor:
         self.failed_tries: dict[str, tuple[int, float]] = {}
         """How often settling a job has failed, and when to try again."""
         self.start_records: dict[str, dict[str, Any]] = {}
-        """What the masters of jobs that are being settled were started with: their helpers need the same variables."""
+        """The start records of masters whose jobs are being settled: the helpers need the same variables."""
         self.problems: dict[str, tuple[float, float]] = {}
-        """Since when every action for a job has failed, and when to try again."""
+        """By job, since when every action for it has failed, and when to try again."""
         self.term_sent: dict[str, float] = {}
         """When the master of a job that is to be cancelled was sent SIGTERM."""
         self.watches_locks = False
-        """Return whether a master lives that is no child of this process."""
+        """Whether a master lives that is no child of this process."""
         self.problem = ""
         """Why the state could not be changed in the last turn."""
         self.no_room = ""
@@ -168,7 +169,7 @@ class Supervisor:
     # Decisions
 
     def _handle_jobs(self, change: StateChange) -> None:
-        """Decide about every job, first about those that may leave room for others."""
+        """Decide about every job; first about the jobs whose end may make room for others."""
         self.watches_locks, before, self.no_room = False, self.no_room, ""
         for job_id in list(change.entries):
             self._try_to_handle(change, job_id)
@@ -198,7 +199,7 @@ class Supervisor:
         return True
 
     def _has_disk_room(self) -> bool:
-        """Return whether a master would find room for its files; one that does not could not even say so."""
+        """Return whether there is disk space for the files of a master; without space it could not even report that."""
         try:
             self.state.check_room()
         except OSError as error:
@@ -259,7 +260,7 @@ class Supervisor:
             self._start_master(job_id, entry)
 
     def _master_lives(self, job_id: str) -> bool:
-        """Return whether the job's master lives; of a master that is no child of this process its lock tells that."""
+        """Return whether the job's master lives; for a master that is no child of this process the lock tells."""
         if job_id in self.masters or job_id in self.exit_codes:
             return job_id in self.masters
         lock = lock_job(self._directory(job_id))
@@ -298,12 +299,13 @@ class Supervisor:
         return None
 
     def _end(self, job_id: str, entry: Entry, state: str = "", diagnostics: str = "") -> None:
-        """Record how the job ended (without a state its log says so), and have the job settled."""
+        """Record how the job ended (without a `state` its log says so), and have the job settled."""
         decide_end(entry, state, diagnostics)
         self._finish_ended_job(job_id)
 
     def _end_master(self, job_id: str, entry: Entry) -> None:
-        """Ask the master to cancel its job, and kill a master that has not when its programs must have stopped."""
+        """Ask the master to cancel its job; kill the master if it has not when the time of its programs to stop is
+        over."""
         pid, now = self.masters.get(job_id) or master_pid(self._directory(job_id)), time.monotonic()
         if not pid:
             return
@@ -350,7 +352,7 @@ class Supervisor:
 
 
 def _exists(path: str) -> bool:
-    """Return whether there is such a file or directory; an error of another kind does not mean that there is none."""
+    """Return whether the file or directory exists; an error of another kind does not mean that it does not."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -368,7 +370,7 @@ def _has_end(directory: str) -> bool:
 
 
 def _last_line(directory: str) -> str:
-    """Return the last line of the master's own messages."""
+    """Return the last line of the master's own output."""
     try:
         with open(os.path.join(directory, "master.log"), "rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _LAST_LINE_BYTES))

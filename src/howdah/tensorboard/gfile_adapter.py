@@ -28,7 +28,7 @@ Directories = Callable[[], Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Size:
-    """The answer of `stat`."""
+    """The value that `stat` returns."""
 
     length: int
     """The bytes of a file."""
@@ -83,7 +83,8 @@ class GFileTree:
     def read(
         self, filename: Any, binary_mode: bool = False, size: int | None = None, continue_from: Any = None
     ) -> tuple[Any, Any]:
-        """Return at most `size` bytes from the end of the last call on; none at the end, or if reading fails."""
+        """Return at most `size` bytes from where the last call ended; none at the end of the file, or if reading
+        fails."""
         offset = continue_from["opaque_offset"] if continue_from else 0
         uri = self._uri(_path_in_tree(filename))
         if not uri:
@@ -112,7 +113,7 @@ class GFileTree:
         return uris.join(directories[name], inside[len(name) :]) if name in directories else ""
 
     def _is_above_directory(self, inside: str) -> bool:
-        """Return whether the path is on the way to one of the directories."""
+        """Return whether the path is a parent of one of the directories."""
         return not inside or any(name.startswith(f"{inside}/") for name in self._directories())
 
     def _entry(self, inside: str) -> Entry | None:

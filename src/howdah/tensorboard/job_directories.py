@@ -22,7 +22,7 @@ from howdah.storage.segmented_log import find_log
 REFRESH_S = 30.0
 MAX_LOG, MAX_FIRST_LINE = 32 << 20, 4 << 20
 MAX_SEARCHED = 10_000
-"""How many jobs are searched for those that match."""
+"""The most jobs that are searched for a match."""
 Report = Callable[[str], None]
 
 

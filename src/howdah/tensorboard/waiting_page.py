@@ -1,7 +1,7 @@
-"""Stands in for TensorBoard's page while that would be empty, and looks again by itself.
+"""Shows a page in the place of TensorBoard's while that would be empty, and tries again by itself.
 
 TensorBoard answers before it has read its first event file, and while there is none. Its own page does not load again
-by itself: who opened the link that early would see "No dashboards are active" for ever.
+by itself: a user who opened the link that early would see "No dashboards are active" for ever.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PAGE = """<!doctype html>
 
 
 class WaitingPage:
-    """Stands in for the page at the path `home` of `application`, which is TensorBoard's."""
+    """Answers with the waiting page at the path `home` of `application`, which is TensorBoard."""
 
     def __init__(self, application: Application, home: str) -> None:
         self._application, self._home = application, home
@@ -54,7 +54,8 @@ class WaitingPage:
         return _PAGE.format(language=language, seconds=LOOK_S, text=shown).encode()
 
     def _has_dashboard(self, environ: Mapping[str, Any]) -> bool:
-        """Ask what TensorBoard's page itself asks. An answer of another kind is left to that page."""
+        """Send TensorBoard the request that its own page sends. If the answer is of an unknown kind, let that page
+        handle it."""
         asked = {name: value for name, value in environ.items() if name != "HTTP_ACCEPT_ENCODING"}  # not compressed
         asked.update(REQUEST_METHOD="GET", PATH_INFO=f"{self._home}data/plugins_listing")
         status, _, body = call_application(self._application, asked)

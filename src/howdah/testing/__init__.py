@@ -1,5 +1,5 @@
-"""Tests what builds on howdah: stand-ins for a gang and for an engine's allocator, and the suites that every engine and
-every allocator passes (`engine_contract`, `allocator_contract`)."""
+"""Tests software that builds on howdah: stand-ins for a gang and for an engine's allocator, and the suites that every
+engine and every allocator passes (`engine_contract`, `allocator_contract`)."""
 
 from __future__ import annotations
 

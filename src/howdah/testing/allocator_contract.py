@@ -37,9 +37,9 @@ from howdah.testing.launch_server import serve_launches
 T = TypeVar("T")
 Play = Callable[["Driver"], Awaitable[T]]
 LIMIT_S = 90.0
-"""How long anything may take that the suite waits for."""
+"""The most seconds that the suite waits for anything."""
 MAX_POLLS = 3
-"""Calls of `poll` after which what has not come is taken not to come at all."""
+"""Calls of `poll` after which a missing event counts as one that does not come."""
 SECRET = "hush"  # noqa: S105 - not one
 
 
@@ -52,7 +52,7 @@ class Driver:
         self.attempts = 0
 
     async def until(self, enough: Callable[[], object], what: str = "it", limit: float | None = None) -> None:
-        """Poll until `enough` holds; `what` says what is waited for."""
+        """Poll until `enough` holds; `what` describes it in a failure's message."""
         limit = LIMIT_S if limit is None else limit
         deadline = time.monotonic() + limit
         while not enough():
@@ -60,7 +60,7 @@ class Driver:
             self.events += await self.allocator.poll()
 
     async def poll_on(self) -> None:
-        """Give events that should not come the time to come."""
+        """Poll for a while, so that events that should not come could come."""
         for _ in range(MAX_POLLS):
             self.events += await self.allocator.poll()
 
@@ -139,9 +139,10 @@ def staged_job(directory: Path, job: JobSpec | None = None, **fields: Any) -> St
 
 @contextlib.contextmanager
 def program() -> Iterator[tuple[str, Callable[[], bool]]]:
-    """Give a shell line that runs until it is killed, and a function that says whether it runs.
+    """Yield a shell line that runs until it is killed, and a function that returns whether it runs.
 
-    The program holds a FIFO open. Its number would say nothing where containers have process numbers of their own.
+    The program holds a FIFO open. Its process number would not identify it if containers have process numbers of their
+    own.
     """
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o777)
@@ -180,16 +181,16 @@ class AllocatorContract:
         return dict(os.environ)
 
     def wait_counted(self, containers: list[Container]) -> None:
-        """Return when the engine itself counts these containers as running: some engines take others back when a master
-        is killed. Without an implementation there is nothing to wait for."""
+        """Return when the engine itself counts these containers as running: some engines take back other containers
+        when a master is killed. The default does not wait."""
 
     def take_master_away(self, context: MasterContext) -> None:
         """Let the engine take the place of the master away, so that another master follows, as `signalled` finds it.
-        There is nothing to do where the signal alone tells it."""
+        Nothing is to be done if the signal alone shows this."""
 
     def lost_node(self, node: str) -> AbstractContextManager[None] | None:
-        """Let a node answer nobody meanwhile; three more workers must have room on the others. None where the cluster
-        itself grants no place on a node that is lost, or a test cannot lose one."""
+        """Cut off a node inside the context; three more workers must have room on the others. Return None if the
+        cluster itself grants no place on a lost node, or if a test cannot cut off a node."""
         return None
 
     # What is granted
@@ -287,7 +288,7 @@ class AllocatorContract:
         self.run_steps(context, steps, {"files": ()})
 
     def run_steps(self, context: MasterContext, steps: Mapping[str, str], given: Mapping[str, Any]) -> None:
-        """Run shell lines one after the other in a container; fail with what the first wrong one shows."""
+        """Run shell lines one after the other in a container; fail with the output of the first one that is wrong."""
         line = "; ".join(f"{step} || exit {number}" for number, step in enumerate(steps, 11))
         exit = self.play(context, lambda driver: driver.run(f"{line}; exit 42", **given)).exit
         assert exit.code is not None, f"the launch failed: {exit}"
@@ -416,8 +417,8 @@ class AllocatorContract:
             asyncio.run(serve_and_take_over())
 
     def left_by_a_killed_master(self, context: MasterContext, line: str, runs: Callable[[], bool]) -> list[Container]:
-        """Return two containers of `worker` that a master in a process of its own had: the first runs `line`, as
-        `runs` tells, the second ends when that master is gone."""
+        """Return two containers of `worker` of a master that ran in a process of its own. The first runs `line`, and
+        `runs` tells whether it does; the second ends when that master is gone."""
         known = to_json({**vars(context), "staged": encode(context.staged), "launches": None})
         target = f"{self.implementation.__module__}:{self.implementation.__qualname__}"
         variables = {**self.environment(), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -440,8 +441,8 @@ class AllocatorContract:
 
 
 async def _leave_containers(target: str, known: str, line: str, fifo: str) -> None:
-    """Get two containers, launch programs in both, the second of which reads `fifo` until this process has ended, and
-    wait to be killed."""
+    """Get two containers and launch programs in both; the second program reads `fifo` until this process has ended.
+    Then wait to be killed."""
     implementation: type[Allocator] = plugins.load(target)
     fields = json.loads(known)
     context = MasterContext(**{**fields, "staged": decode(StagedJob, fields["staged"])})

@@ -38,7 +38,7 @@ from howdah.storage.filesystem import FileSystem
 from howdah.testing.allocator_contract import program
 
 LIMIT_S = 120.0
-"""How long anything may take that the suite waits for."""
+"""The most seconds that the suite waits for anything."""
 SECRET = "hush-" + uuid.uuid4().hex
 
 
@@ -52,7 +52,7 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 @contextlib.contextmanager
 def variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Let this process have these environment variables meanwhile."""
+    """Set these environment variables of this process inside the context."""
     with pytest.MonkeyPatch.context() as environment:
         for name, value in values.items():
             environment.setenv(name, value)
@@ -72,14 +72,14 @@ class EngineContract:
         return engine_for(settings_for({"engine": self.name}))
 
     def other_user(self, base: Path) -> AbstractContextManager[None] | None:
-        """Let this process be another user of the same cluster meanwhile; None if a test cannot be one.
+        """Make this process another user of the same cluster inside the context; return None if a test cannot do that.
 
         `base` is an existing directory of this test alone.
         """
         return None
 
     def without_masters(self, base: Path) -> AbstractContextManager[None] | None:
-        """Let `submit` fail when it starts the master, or right after; None if a test cannot arrange it."""
+        """Make `submit` fail when it starts the master, or right after; return None if a test cannot arrange that."""
         return None
 
     def prepare_job(self, line: str, base: Path, secrets: Mapping[str, str] | None = None, **job: Any) -> PreparedJob:
@@ -96,7 +96,7 @@ class EngineContract:
 
     @contextlib.contextmanager
     def running(self, engine: Engine, base: Path) -> Iterator[tuple[str, Callable[[], bool]]]:
-        """Give the id of a job whose program runs, and a function that says whether it still does."""
+        """Yield the id of a job whose program runs, and a function that returns whether it still does."""
         with program() as (line, runs):
             prepared = self.prepare_job(line, base)
             job_id = engine.submit(prepared.plan, prepared.secrets)
@@ -129,7 +129,7 @@ class EngineContract:
         return engine.submit(prepared.plan, prepared.secrets)
 
     def files_at_home(self, engine: Engine, but: Collection[str] = ()) -> set[str]:
-        """Return the URIs of all files of the user's jobs, `but` for those of the jobs with these ids."""
+        """Return the URIs of all files of the user's jobs, except those of the jobs with the ids `but`."""
         jobs, files = uris.join(engine.home, "jobs"), self.filesystem(engine)
         found = files.walk(jobs) if files.exists(jobs) else ()
         return {entry.uri for entry in found if not any(f"/{job}/" in entry.uri for job in but)}
@@ -249,7 +249,7 @@ class EngineContract:
             assert self.ended(engine, job_id).state is State.CANCELLED, "cancelling again changes nothing"
 
     def _reach(self, engine: Engine, report: JobReport) -> None:
-        """Assert that the master of a running job is reached with the key of the job, which its owner alone has."""
+        """Assert that the master of a running job can be reached with the key of the job, which only its owner has."""
         key = engine.job_key(report)
         assert key is not None, "`job_key` must give the key of a running job"
         link = connect(engine, report)

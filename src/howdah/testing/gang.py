@@ -121,8 +121,8 @@ class Gang:
         self.feed(Tick(self.now))
 
     def take_over(self, lost: int = 0) -> None:
-        """Kill the master, with its last `lost` events, and let another take over; the cluster takes back the
-        containers that the new one does not know."""
+        """Kill the master, with its last `lost` events, and let another one take over. The cluster takes back the
+        containers that the new master does not know."""
         log = [action.event for action in self.actions_of(RecordEvent)]
         log = list(event_lines.read_lines(event_lines.to_line(event) for event in log[: len(log) - lost]))
         self.state = GangState.for_job("job-1", self.state.job)

@@ -17,9 +17,9 @@ KEY_BYTES = 32
 TOLERANCE_S = 300.0
 SAME_S = 0.001
 MAX_NAME = 300
-"""Characters of a principal's name whose key is remembered."""
+"""The most characters of a principal's name whose key is cached."""
 UNSIGNED_CHARS = 200
-"""Characters that are told of an answer that the master has not signed."""
+"""Characters of an answer without the master's signature that are shown."""
 CLIENT = "client"
 HEADER = "Howdah-Signature"
 
@@ -96,7 +96,8 @@ def may_act(job_key: bytes, token: str, now: float) -> bool:
 
 
 def is_same(given: str, right: str) -> bool:
-    """Compare a secret with what somebody has sent, which may be any text, in a time that tells nothing about it."""
+    """Compare a secret with a text that somebody has sent. The time that this takes reveals nothing about the
+    secret."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), right.encode())
 
 
@@ -152,7 +153,7 @@ def verify_answer(key: bytes, header: str, path: str, requested_at: float, body:
 
 
 def verify_answer_head(key: bytes, header: str, path: str, requested_at: float, status: int) -> bool:
-    """Verify an answer whose body has not been read yet; `fits_body` verifies the body."""
+    """Verify the head of an answer whose body has not been read yet; `fits_body` verifies the body."""
     return verify_head(key, _response(status), header, path, requested_at, SAME_S)
 
 
@@ -192,7 +193,7 @@ def _digest(key: bytes, direction: str, principal: str, path: str, stamp: str, c
 
 
 def shorten_unsigned(text: str) -> str:
-    """Return the beginning of an answer that the master has not signed, on one line: what others say may be a page of a
-    proxy, or control a terminal."""
+    """Return the beginning of an answer that the master has not signed, on one line: such an answer may be a page of a
+    proxy, or text that controls a terminal."""
     printable = "".join(char if char.isprintable() else " " for char in text[: 10 * UNSIGNED_CHARS])
     return " ".join(printable.split())[:UNSIGNED_CHARS]

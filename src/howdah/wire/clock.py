@@ -1,4 +1,4 @@
-"""Clocks that other programs do not set: one for signatures, one for leases."""
+"""Clocks that do not change when another program sets the clock: one for signatures, one for leases."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class SignatureClock:
 
 
 def since_boot() -> float:
-    """Return the seconds since the machine was started, those included in which it slept."""
+    """Return the seconds since the machine was started, including those in which it slept."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

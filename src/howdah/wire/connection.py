@@ -17,8 +17,8 @@ from howdah.wire import auth
 class WireError(Exception):
     """A call to the master failed.
 
-    `status` is its HTTP status, 0 without an answer that the master has signed: the master of another job may have the
-    port by now. `reason` is the body of the answer, of one that is not signed the beginning on one line.
+    `status` is its HTTP status; 0 without an answer that the master has signed, because the master of another job may
+    have the port by now. `reason` is the body of the answer; of an unsigned answer it is the beginning, on one line.
     """
 
     def __init__(self, message: str, status: int = 0, reason: str = "") -> None:

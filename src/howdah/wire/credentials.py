@@ -17,7 +17,7 @@ MAGIC = b"HDTS"
 JOB_KEY = "howdah.key"
 """Alias of the key its holder signs with: the master's is the job key, an executor's is derived from it."""
 JOB = "howdah.job"
-"""Alias of the job itself where it travels with the credentials: job.json, compressed by zlib."""
+"""Alias of the job itself if it travels with the credentials: job.json, compressed by zlib."""
 SECRET_PREFIX = "howdah.secret."  # noqa: S105 - a prefix of aliases, no secret
 """Aliases of the user's secret variables begin with this."""
 
@@ -27,7 +27,7 @@ class Token:
     """A Hadoop token."""
 
     identifier: bytes
-    """What the server knows the token by."""
+    """The name by which the server knows the token."""
     password: bytes = field(repr=False)
     """The shared secret of the token's DIGEST-MD5 login; never shown."""
     kind: str

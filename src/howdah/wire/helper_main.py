@@ -33,7 +33,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class HelperReply:
-    """A reply of a verb that also reports failures; the reply itself where there is nothing else to report."""
+    """The base of replies that also report failures; it is the reply itself if there is nothing else to report."""
 
     error: str = ""
     """Why the verb failed, in one line; "" when it did not."""
@@ -56,8 +56,8 @@ def run_helper_main(verbs: Verbs) -> typing.NoReturn:
 
 
 def _end_with_parent() -> None:
-    """Let the kernel kill this process when the master that started it ends, if one did: the next master starts a
-    helper for the same work, and two would be in each other's way."""
+    """Let the kernel kill this process when the master that started it ends, if a master did: the next master starts a
+    helper for the same work, and the two would be in each other's way."""
     parent = os.environ.pop(PARENT, None)
     if parent is None:
         return
@@ -84,7 +84,7 @@ def answer_request(verbs: Verbs, arguments: Sequence[str], text: bytes) -> Dict[
 
 
 def helper_environment() -> Dict[str, str]:
-    """Return the environment of a helper that imports howdah from where this process did."""
+    """Return the environment of a helper that imports howdah from the same place as this process."""
     root = str(Path(__file__).parents[2])
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))}
 
@@ -95,7 +95,7 @@ def one_line(error: object) -> str:
 
 
 def write_line(message: Mapping[str, Any]) -> None:
-    """Write one line to stdout, in one piece whichever thread writes it."""
+    """Write one line to stdout, in one piece even if several threads write."""
     os.write(1, json.dumps(message).encode() + b"\n")
 
 

@@ -45,7 +45,7 @@ class DownloadRequest:
 
 @dataclass(frozen=True)
 class DownloadReply:
-    """What was downloaded."""
+    """The result of a download."""
 
     files: int
     """Number of files that are in place."""
@@ -64,11 +64,11 @@ class UploadItem:
     uri: str
     """The directory on the other file system."""
     root: str = ""
-    """The task's working directory, out of which no link may lead."""
+    """The task's working directory; no link may lead out of it."""
     inputs: Tuple[str, ...] = ()
     """Files outside of `root` to which links may lead nevertheless: the task's inputs."""
     since_ns: int = 0
-    """Time of the file system; only what has changed since then is uploaded. 0: everything is."""
+    """A time of the file system; only files that have changed since then are uploaded. 0: all files are."""
     others: Tuple[str, ...] = ()
     """Names in `path` that are not the program's."""
     prepared: PreparedDirectories = PreparedDirectories()
@@ -85,7 +85,7 @@ class UploadRequest:
 
 @dataclass(frozen=True)
 class UploadReply:
-    """What was uploaded."""
+    """The result of an upload."""
 
     files: int
     """Number of files."""
@@ -109,9 +109,9 @@ class CopyPartRequest:
     uri: str
     """Where the snapshot is written."""
     final: str
-    """Where the snapshot is seen once all tasks' parts are complete."""
+    """The URI of the snapshot once all tasks' parts are complete."""
     root: str = ""
-    """The task's working directory, out of which no link may lead."""
+    """The task's working directory; no link may lead out of it."""
     previous: str = ""
     """This part in an earlier snapshot, whose unchanged files are not copied again; "" copies everything."""
     settle_s: Optional[float] = None
@@ -120,14 +120,14 @@ class CopyPartRequest:
 
 @dataclass(frozen=True)
 class CopyPartReply:
-    """What was copied."""
+    """The result of copying a part."""
 
     files: int
     """Number of files copied."""
     bytes: int
     """Their size."""
     kept: int
-    """Number of files that the snapshot holds, with those of earlier snapshots."""
+    """Number of files in the snapshot, including those of earlier snapshots."""
     skipped: List[str]
     """A line for each file that was not copied, and why."""
 
@@ -144,7 +144,7 @@ class FetchCheckpointRequest:
     uri: str
     """The directory of checkpoints on the shared file system."""
     root: str = ""
-    """The task's working directory, out of which no link may lead."""
+    """The task's working directory; no link may lead out of it."""
     resume: str = ""
     """URI of the checkpoint; "" when there is none."""
     valid: str = ""
@@ -160,22 +160,22 @@ class StoreCheckpointsRequest:
     uri: str
     """The directory of checkpoints on the shared file system."""
     root: str = ""
-    """The task's working directory, out of which no link may lead."""
+    """The task's working directory; no link may lead out of it."""
     replace: bool = True
     """Replace and remove files on the shared file system that this task has not written."""
     is_alone: bool = True
-    """No other task stores checkpoints there, so this one has all files of each."""
+    """No other task stores checkpoints there, so this task has all files of each checkpoint."""
     settle_s: float = 5.0
     """Seconds for which a file must not have changed."""
     last: bool = False
     """The program has ended: store at full speed."""
     valid: str = ""
-    """Which checkpoints count, as in the job."""
+    """The rule for valid checkpoints, as in the job."""
 
 
 @dataclass(frozen=True)
 class DirectorySyncReply:
-    """What was fetched or stored."""
+    """The result of fetching or storing a directory."""
 
     files: int
     """Number of files."""
@@ -184,9 +184,9 @@ class DirectorySyncReply:
     skipped: List[str]
     """A line for each file that was left alone, and why."""
     is_unfinished: bool = False
-    """The last copy to the directory from which was fetched had broken off."""
+    """The last copy to the directory that was fetched had broken off."""
     told: Tuple[Sentence, ...] = ()
-    """A sentence for each thing that could not be fetched, and about what was replaced but is kept."""
+    """Sentences about files that could not be fetched, and about files that were replaced and are kept."""
 
 
 # howdah.checkpoints.event_file_sync
@@ -205,21 +205,21 @@ class EventFileSyncRequest:
     last: bool = False
     """The program has ended: send at full speed."""
     job: str = ""
-    """The job, under whose id a file is kept that it did not write and now replaces; "" keeps none."""
+    """The job's id, under which a file is kept that the job did not write and now replaces; "" keeps none."""
     since_ms: int = 0
-    """When the job was submitted, in epoch milliseconds: only what is older is kept; 0 when not known."""
+    """When the job was submitted, in epoch milliseconds: only older files are kept; 0 when not known."""
 
 
 @dataclass(frozen=True)
 class EventFileSyncReply:
-    """What has been sent by now."""
+    """The files that have been sent by now."""
 
     sent: Mapping[str, List[int]]
     """As in the request, brought up to date."""
     error: str = ""
     """Why not everything was sent; "" when everything was."""
     told: Sentence = ""
-    """A sentence about what was replaced but is kept; "" when nothing was."""
+    """A sentence about files that were replaced and are kept; "" when there are none."""
 
 
 # howdah.inputs.streaming.stdin_feeder
@@ -236,7 +236,7 @@ class FeedRequest:
     task: str
     """The task, for messages."""
     host: str
-    """This machine, as block locations may name it."""
+    """The names of this machine in block locations."""
     directory: str
     """The program's directory, from which record readers of users are imported."""
     stall_s: float
@@ -245,7 +245,7 @@ class FeedRequest:
 
 @dataclass(frozen=True)
 class FeedReply:
-    """How far the program's stdin has been read."""
+    """The position in the program's input."""
 
     bytes: int
     """Bytes of input that were given to the program."""
@@ -264,7 +264,7 @@ class FeedReply:
 
 @dataclass(frozen=True)
 class StdoutWriterRequest:
-    """Write what a program prints to a part file of an output."""
+    """Write the program's standard output to a part file of an output."""
 
     output: StdoutOutput
     """The part file."""
@@ -280,14 +280,14 @@ class StdoutWriterRequest:
 
 @dataclass(frozen=True)
 class StdoutWriterReply:
-    """What the program has printed."""
+    """The standard output of the program."""
 
     bytes: int
     """Number of bytes."""
     tail: str
-    """The last of them, in latin-1."""
+    """The last bytes, in latin-1."""
     error: str = ""
-    """Why they are in no part file; "" when they are."""
+    """Why the bytes are in no part file; "" when they are."""
 
 
 # howdah.executor.gpu.sampler
@@ -350,7 +350,7 @@ class ImageFetchReply:
     words: Tuple[str, ...]
     """The words that name the image to the tool."""
     rootless: bool
-    """The tool is a Docker without root rights, whose root is this user."""
+    """Whether the tool is a Docker without root rights, in which root is this user."""
 
 
 # howdah.executor.relay.relay_process
@@ -372,7 +372,7 @@ class RelayRequest:
 
 @dataclass(frozen=True)
 class CommandContext:
-    """How a command is run as the task's program is, and where the master is."""
+    """The address of the master, and how a command is run in the same way as the task's program."""
 
     master: str
     """The host and the port of the master."""
@@ -381,10 +381,10 @@ class CommandContext:
     directory: str
     """The program's working directory."""
     image_words: Tuple[str, ...] = ()
-    """What runs a command in the container of the program's image; () for a program without an image."""
+    """The words that run a command in the container of the program's image; () for a program without an image."""
     terminal_option: str = ""
-    """The word for a terminal, which comes after the first two of `image_words`; "" for none."""
+    """The option for a terminal, which is inserted after the first two of `image_words`; "" for none."""
     image_variables: Mapping[str, str] = field(default_factory=dict)
     """The variables of the tool that runs the image."""
     private: str = ""
-    """A directory that only this user may read, and that the container has under the same path."""
+    """A directory that only this user may read, and that has the same path in the container."""

@@ -19,7 +19,7 @@ from howdah.wire import auth
 PRINCIPAL = "container "
 PATH = "/v1/containers/"
 RUNTIME = "/runtime"
-"""What follows a container's path in the path of howdah's runtime archive."""
+"""The suffix that turns a container's path into the path of howdah's runtime archive."""
 _NONCE_BYTES, _BLOCK_BYTES = 16, 32
 MASTER, CONTAINER, KEY_FILE = "HOWDAH_MASTER", "HOWDAH_CONTAINER", "HOWDAH_CONTAINER_KEY_FILE"
 """Variables of the bootstrap: the master's URL, the container's id, and the file with its key in hexadecimal."""
@@ -27,13 +27,14 @@ CONTAINER_DIRECTORY, CACHE_DIRECTORY = "HOWDAH_CONTAINER_DIR", "HOWDAH_CACHE_DIR
 """Variables of the bootstrap: the container's own directory (else the current one), and a directory of the node in
 which unpacked archives are kept for other containers (else none are kept)."""
 FACT = "HOWDAH_FACT_"
-"""How variables of the bootstrap begin that are its greeting's facts: HOWDAH_FACT_NODE is `node`."""
+"""The prefix of the bootstrap's variables that are facts of its greeting: HOWDAH_FACT_NODE is the fact `node`."""
 STORES_LOGS = "HOWDAH_STORES_LOGS"
-"""Variable of the bootstrap and of the executor: a container that does not see the job's directory as a directory
-copies its logs there, because they would go with the container."""
+"""Variable of the bootstrap and of the executor. It is set for a container that does not see the job's directory as a
+directory: its logs would be lost with the container, so it copies them to the job's directory."""
 TERM_GRACE_S, TERM_TO_ALL = "HOWDAH_TERM_GRACE_S", "HOWDAH_TERM_TO_ALL"
-"""Variables of the executor on an engine that ends a container by TERM, and leaves its program so many seconds to stop
-before KILL; and, there, of one whose TERM goes to all processes of the container, not to the executor alone."""
+"""Two variables of the executor. The first is set on an engine that ends a container by TERM: seconds that it gives the
+program between TERM and KILL. The second is set if that TERM goes to all processes of the container, not to the
+executor alone."""
 
 _EXECUTOR = (
     "import os, sys; here = os.getcwd(); sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here];"
@@ -50,35 +51,36 @@ OWN_NETWORK = "HOWDAH_OWN_NETWORK"
 
 
 def executor_command(python: str) -> Tuple[str, ...]:
-    """Return the command of an executor: `python -m howdah.executor`, but no file in its directory is taken for a
-    module: on YARN a user's files are there, one of which may have a module's name."""
+    """Return the command of an executor: `python -m howdah.executor`, with an option by which Python imports no module
+    from its directory. On YARN the user's files are there, and one of them may have a module's name."""
     return (python, "-c", _EXECUTOR, "howdah.executor")
 
 
 def bootstrap_command(python: str, modules: str) -> Tuple[str, ...]:
-    """Return the command of a bootstrap that sees howdah in the directory `modules`, from which the executor will run,
-    too. Python keeps byte code there, while it compiles the bootstrap archive at each start. As of an executor, no file
-    in its directory is taken for a module."""
+    """Return the command of a bootstrap that imports howdah from the directory `modules`, as the executor will, too.
+    Python keeps byte code there, while it compiles the bootstrap archive at each start. As for an executor, Python
+    imports no module from its current directory."""
     return (python, "-c", _BOOTSTRAP, python, modules)
 
 
 @dataclass(frozen=True)
 class Greeting:
-    """What a container says when it has started."""
+    """The first message of a container that has started."""
 
     host: str
     """The name or address by which others reach this container."""
     python: str = ""
     """The version of its Python."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What the engine's own bootstrap wants its allocator to know, such as the place that the container took."""
+    """Facts that the engine's own bootstrap passes to its allocator, such as the place that the container took."""
     problem: str = ""
     """Why nothing can be run here; "" when all is well."""
 
 
 @dataclass(frozen=True)
 class LaunchOrder:
-    """What a container runs: the answer to its Greeting. One without a task means: ask again."""
+    """What a container runs: the answer to its Greeting. An order without a task means that the container asks
+    again."""
 
     task: str = ""
     """The task, such as `worker:1`; "" while the master has none for this container."""
@@ -102,13 +104,14 @@ def principal(container_id: str) -> str:
 
 
 def path_of(container_id: str) -> str:
-    """Return the path, as a URL has it, at the master that answers a container's Greeting."""
+    """Return the path, as a URL has it, of the master's call that answers a container's Greeting."""
     return PATH + urllib.parse.quote(container_id, safe="")
 
 
 def key_of(job_key: bytes, container_id: str) -> bytes:
-    """Return the key by which a container signs. Where its id has a plus sign, the key is derived from that of the part
-    before: an engine can bring one key to all containers that it starts together, whose ids are not known yet."""
+    """Return the key by which a container signs. If its id has a plus sign, the key is derived from the key of the part
+    before the sign: an engine can bring one key to all containers that it starts together, before their ids are
+    known."""
     asked = container_id.rpartition("+")[0]
     return auth.derive(key_of(job_key, asked) if asked else job_key, principal(container_id))
 

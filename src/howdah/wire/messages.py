@@ -19,13 +19,14 @@ from howdah.spec.usage import Usage
 from howdah.spec.values import dataclass
 
 SEARCH, PROCESSES = "search", "processes"
-"""Streams of a `LogRequest` that are no log."""
+"""Streams of a `LogRequest` that are not logs."""
 NOT_HEARD, NOT_WANTED = 75, 76
-"""Exit statuses of an executor that has not heard its master for the lease, or that its master does not want."""
+"""Exit statuses of an executor that heard nothing from its master for the time of its lease, and of one that its master
+does not want."""
 
 
 class Phase(str, enum.Enum):
-    """How far an executor is. A new epoch leads from any later phase back to JOINED."""
+    """The progress of an executor. A new epoch leads from any later phase back to JOINED."""
 
     HELLO = "hello"
     LOCALISING = "localising"
@@ -66,7 +67,7 @@ class LogChunk:
 
 @dataclass(frozen=True)
 class SnapshotReport:
-    """How far an ordered snapshot is."""
+    """The progress of an ordered snapshot."""
 
     number: int
     """Number of the `SnapshotOrder`."""
@@ -139,11 +140,11 @@ class Status:
     program_pid: int = 0
     """The program's process; 0 when there was none."""
     program_python: str = ""
-    """The interpreter that the program's `python3` leads to."""
+    """The interpreter to which the program's `python3` leads."""
     program_gpus: Tuple[str, ...] = ()
     """The devices that the program was given, as CUDA_VISIBLE_DEVICES names them."""
     log_offset: Optional[int] = None
-    """Bytes of both streams that were there when the program was started; None when there was none."""
+    """Bytes of both streams that had been printed when the program was started; None when there was no program."""
     usage: Usage = Usage()
     """What the program uses."""
     exit: Optional[Exit] = None
@@ -151,11 +152,11 @@ class Status:
     uploaded: Tuple[str, ...] = ()
     """URIs of the outputs that lie complete under this attempt's name."""
     kept: bool = False
-    """The outputs of a failed job were uploaded, or this was tried, as the orders say with `keep`."""
+    """The outputs of a failed job were uploaded as the orders ask by `keep`, or the upload was tried."""
     chunks: Tuple[LogChunk, ...] = ()
     """Answers to log requests."""
     orders_digest: str = field(default="", metadata={WIRE_NAME: "told"})
-    """`Orders.digest` of the orders that the executor had last: while these stand, a long poll waits."""
+    """`Orders.digest` of the last orders that the executor has: while the orders stay the same, a long poll waits."""
     yields: Mapping[str, str] = field(default_factory=dict)
     """Values that the program has announced for later roles, by variable."""
     tracker_runs: Tuple[str, ...] = ()
@@ -173,7 +174,7 @@ class Status:
     checks: Tuple[CheckReport, ...] = ()
     """What the pre-flight checks have found."""
     warnings: Tuple[Sentence, ...] = ()
-    """What of the program's files could not be kept, and why."""
+    """Warnings about files of the program that could not be kept, and why."""
 
 
 @dataclass(frozen=True)
@@ -200,9 +201,9 @@ class Upload:
     source: str
     """The directory, below the working directory."""
     uri: str
-    """Where it goes: a directory of this attempt's own, not yet the output."""
+    """Where it is uploaded: a directory of this attempt's own, not yet the output."""
     required: bool = False
-    """It is a failure when the program made no such directory."""
+    """Whether the job fails when the program made no such directory."""
     keep_failed: bool = False
     """Copy it also when the job has failed and the orders say `keep`."""
 
@@ -218,7 +219,7 @@ class SnapshotOrder:
     uri: str
     """Where the snapshot is written."""
     final: str
-    """Where the snapshot will be seen."""
+    """The URI of the finished snapshot."""
     previous: str = ""
     """Where this task's part of an earlier snapshot is; with "" everything is copied."""
     limit_s: float = 3600.0
@@ -232,7 +233,7 @@ class StdoutOutput:
     uri: str
     """The directory of part files, this attempt's own."""
     name: str
-    """What the names of the part files begin with."""
+    """The beginning of the names of the part files."""
     output: str
     """The output that the part files are for; for messages."""
     format: str = "text"
@@ -258,7 +259,7 @@ class CheckpointSyncOrder:
     is_alone: bool = True
     """No other task stores checkpoints there."""
     valid: str = ""
-    """Which checkpoints count, as in the job."""
+    """The rule for valid checkpoints, as in the job."""
 
 
 @dataclass(frozen=True)
@@ -272,9 +273,9 @@ class EventFileSyncOrder:
     every_s: float = 10.0
     """Seconds between two copies."""
     job: str = ""
-    """The job, under whose id what was there before is kept; "" keeps nothing."""
+    """The job's id, under which earlier files are kept; "" keeps nothing."""
     since_ms: int = 0
-    """When the job was submitted, in epoch milliseconds: only what is older is kept; 0 when not known."""
+    """When the job was submitted, in epoch milliseconds: only older files are kept; 0 when not known."""
 
 
 @dataclass(frozen=True)
@@ -319,7 +320,7 @@ class PairOrder:
 
 @dataclass(frozen=True)
 class ImageCheck:
-    """How an executor finds out whether its engine runs it in the image."""
+    """The signs by which an executor finds out whether its engine runs it in the image."""
 
     mounted: Tuple[str, ...]
     """Variables with directories, separated by commas: in a container one of them is mounted, or the working directory
@@ -327,9 +328,9 @@ class ImageCheck:
     outside: str
     """A word in the command line of a process that is an ancestor of the executor on the node itself."""
     not_used: Sentence
-    """What is said when the image is not used."""
+    """The sentence for an image that is not used."""
     unknown: Sentence
-    """What is said when nothing can be told."""
+    """The sentence for the case that no sign decides it."""
 
 
 @dataclass(frozen=True)
@@ -339,7 +340,7 @@ class ImageOrder:
     image: str
     """The name of the image, or its path on the node when it begins with `/` or `.`."""
     mounts: Tuple[str, ...] = ()
-    """What is mounted into the container: `/on/the/node:/in/the/container:ro`."""
+    """Mounts of the container: `/on/the/node:/in/the/container:ro`."""
     tool: str = ""
     """`podman`, `docker` or `apptainer`; with "" the first of them that the node has."""
     check: Optional[ImageCheck] = None
@@ -353,11 +354,11 @@ class Assignment:
     command: Union[str, Tuple[str, ...]]
     """A line for a shell, or the words of a command."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables known beforehand (the job's and the role's); those of the world come with the order to run."""
+    """Variables known beforehand (the job's and the role's); the variables of the world come with the order to run."""
     fetches: Tuple[Fetch, ...] = ()
     """Input files."""
     directories: Tuple[str, ...] = ()
-    """Directories to make in the working directory, where they are not there yet."""
+    """Directories to make in the working directory, unless they exist."""
     placeholder_uris: Mapping[str, Tuple[str, ...]] = field(default_factory=dict, metadata={WIRE_NAME: "listed"})
     """URIs that the program reads by itself, by the name of their input."""
     uploads: Tuple[Upload, ...] = ()
@@ -365,7 +366,7 @@ class Assignment:
     feeds: Tuple[Feed, ...] = ()
     """Input streams."""
     stdout_output: Optional[StdoutOutput] = field(default=None, metadata={WIRE_NAME: "capture"})
-    """The output that the program prints."""
+    """The output that is made of the program's standard output."""
     ports: Tuple[str, ...] = ("main",)
     """Names of the ports to reserve."""
     hold_ports: bool = False
@@ -382,19 +383,19 @@ class Assignment:
     localise_s: float = 1800.0
     """Limit for moving files in and out."""
     stall_s: float = 3600.0
-    """Limit for an input or output stream that stands still."""
+    """Limit for an input or output stream on which nothing moves."""
     unpack_into_workdir: Mapping[str, str] = field(default_factory=dict, metadata={WIRE_NAME: "spread"})
-    """Directories whose content is copied into the working directory, and to where."""
+    """Directories whose content is copied into the working directory, each with its target there."""
     yields: Mapping[str, str] = field(default_factory=dict)
-    """Words by variable: what follows them on a line of standard output is the variable's value."""
+    """Words by variable: the text after the words on a line of standard output is the variable's value."""
     extend: Mapping[str, str] = field(default_factory=dict)
-    """Lists such as PATH that are appended to what the variable holds already."""
+    """Lists such as PATH that are appended to the present value of the variable."""
     checkpoint_sync: Optional[CheckpointSyncOrder] = field(default=None, metadata={WIRE_NAME: "mirror"})
     """How the program's checkpoints are fetched and stored."""
     event_file_sync: Optional[EventFileSyncOrder] = field(default=None, metadata={WIRE_NAME: "board"})
     """How the program's event files are stored."""
     checks: CheckOrder = CheckOrder()
-    """What is checked before the executor joins."""
+    """The checks before the executor joins."""
     port_range: str = ""
     """Where the ports are taken from, as in the job."""
     image: Optional[ImageOrder] = None
@@ -443,21 +444,21 @@ class Orders:
     log_requests: Tuple[LogRequest, ...] = ()
     """Pieces of logs to send."""
     snapshots: Tuple[SnapshotOrder, ...] = field(default=(), metadata={WIRE_NAME: "saves"})
-    """Snapshots to make now; one that is missing here is given up."""
+    """Snapshots to make now; a snapshot that is no longer in the orders is given up."""
     keep: bool = False
-    """The job has failed: upload the outputs that are to be kept then."""
+    """The job has failed: upload the outputs that are kept in this case."""
     reassign_to: str = field(default="", metadata={WIRE_NAME: "become"})
-    """With REASSIGN: whose executor this one is from now on; `worker:3/2` is the second attempt of worker:3."""
+    """With REASSIGN, the attempt whose executor this one becomes; `worker:3/2` is the second attempt of worker:3."""
     notice: Optional[PreemptionNotice] = None
-    """A warning to hand on to the program."""
+    """A warning to pass on to the program."""
     pairs: Optional[PairOrder] = None
     """Exchange data with these tasks before programs start."""
     relay: int = 0
-    """The number of the latest request for a relay process, which grows; 0: there was none."""
+    """The number of the latest request for a relay process; it only grows. 0: there was none."""
 
     @property
     def digest(self) -> str:
-        """Return what an executor repeats in its status to say that it has these orders."""
+        """Return the digest that an executor repeats in its status to show that it has these orders."""
         keep = (*(("keep",) if self.keep else ()), *((f"notice{self.notice.number}",) if self.notice else ()))
         pairs = (*(("pairs",) if self.pairs else ()), *((f"relay{self.relay}",) if self.relay else ()))
         return "/".join(

@@ -21,8 +21,8 @@ BEAT_FILE, NOTICE_FILE, TOKEN_FILE = "beat", "notice", "trainer-token"
 training libraries report to the executor."""
 
 FUNCTION_RESULTS = "howdah-results"
-"""The output, in the working directory, in which tasks keep what a function returns, or a notebook's cell. Who has sent
-it reads the output and removes it, so that a job's page and log do not name its place."""
+"""The output, in the working directory, in which tasks keep the result of a function or of a notebook's cell. The
+client that submitted the job reads the output and removes it, so a job's page and log do not name its place."""
 
 PROGRAM = "program "
 MAX_KEY = 512
@@ -35,11 +35,13 @@ MAX_POINTS = 1000
 MAX_WAIT_S = 10.0
 """How long one call may wait at the master; a program that waits longer repeats the call."""
 LIVES = ("job", "epoch", "program")
-"""When a key is removed: with the job; when the task that put it starts again; when the program that put it ends."""
+"""The end of a key's life: the end of the job; the next start of the task that put it; the end of the program that put
+it."""
 
 
 def program_principal(task: str, attempt: int, epoch: int) -> str:
-    """Name a program: "program worker:1/1/2" is that of the first attempt of worker:1, in epoch 2."""
+    """Return the principal of a program: "program worker:1/1/2" is that of the first attempt of worker:1, in epoch
+    2."""
     return f"{PROGRAM}{task}/{attempt}/{epoch}"
 
 

@@ -19,8 +19,8 @@ _CONNECT_S = 10.0
 async def open_relay_connection(
     address: Tuple[str, int], principal: str, key: bytes, path: str, body: bytes = b""
 ) -> Tuple[socket.socket, bytes]:
-    """Send a signed request to the master, and return the connection after its answer, with what was received of the
-    stream already. The socket does not block.
+    """Send a signed request to the master. Return the connection after the answer, and the bytes of the stream that
+    have been received already. The socket does not block.
 
     Raises:
         WireError: the master does not answer within LIMIT_S and a little, refuses, or is another job's.

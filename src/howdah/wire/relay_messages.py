@@ -56,12 +56,12 @@ class CommandRequest:
 
 @dataclass(frozen=True)
 class AttachRequest:
-    """A running command to which the client comes back."""
+    """A request to come back to a running command."""
 
     session: str = ""
-    """The `id` of the command's CommandStarted; "" for the one that lost its client last."""
+    """The `id` of the command's CommandStarted; "" for the command that lost its client last."""
     have: int = 0
-    """How many bytes of its output the client has."""
+    """The number of bytes of its output that the client has."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class CopyRequest:
     """A file or a directory to copy, (`howdah.localfiles.tree_stream`)."""
 
     path: str
-    """Its path in the task, from the program's working directory on."""
+    """Its path in the task, relative to the program's working directory."""
     to_task: bool = False
     """The client sends it; otherwise the task does."""
     name: str = ""
@@ -78,7 +78,7 @@ class CopyRequest:
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """What a client wants; exactly one of `port`, `command`, `attach` and `copy` is set."""
+    """A client's request for a stream; exactly one of `port`, `command`, `attach` and `copy` is set."""
 
     id: str
     """A random name of the stream, used once."""
@@ -97,7 +97,7 @@ class StreamRequest:
 
     @property
     def kind(self) -> str:
-        """Return what the stream leads to: `port`, `shell`, `command` or `copy`; "" if that is not certain."""
+        """Return the kind of the stream's target: `port`, `shell`, `command` or `copy`; "" if that is not certain."""
         wanted = (self.port or None, self.command, self.attach, self.copy)
         if sum(each is not None for each in wanted) != 1:
             return ""
@@ -115,7 +115,7 @@ class CommandStarted:
     pid: int
     """Its process."""
     lost: int = 0
-    """Bytes of its output, after those that the client has, that are not kept any more."""
+    """Bytes of its output that the client has not got and that are not kept any more."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class CommandEnd:
 
 @dataclass(frozen=True)
 class CopyResult:
-    """What became of a copy to a task."""
+    """The result of a copy to a task."""
 
     path: str = ""
     """Where it is now."""
@@ -147,7 +147,7 @@ class StreamRefusal:
     problem: str
     """Why not, in one line."""
     gone: bool = False
-    """What the client wants to come back to is not there any more."""
+    """Whether the client wants to come back to a command that is no longer there."""
 
 
 def frame(kind: int, content: bytes = b"") -> bytes:

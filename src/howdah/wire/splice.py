@@ -1,4 +1,5 @@
-"""Copies bytes between two connections in both directions. Of the faster side no more is read than the slower takes."""
+"""Copies bytes between two connections in both directions. It reads from the faster side only what the slower side has
+room for."""
 
 from __future__ import annotations
 
@@ -8,17 +9,19 @@ import socket
 from typing import Callable, Optional
 
 BUFFER = 1 << 20
-"""Bytes that wait for a slow side."""
+"""The most bytes that wait for a slow side."""
 LINGER_S = 20.0
-"""Seconds for which what is still to be sent may take after the side that sent it is gone."""
+"""Seconds for which the remaining bytes may be sent after the side that sent them is gone."""
 KEEPALIVE_IDLE_S, KEEPALIVE_EVERY_S, KEEPALIVE_COUNT = 30, 10, 6
-"""After how many seconds of silence the kernel asks the other side, how often, and when it gives it up."""
+"""Seconds of silence after which the kernel asks the other side, seconds between two such questions, and their number
+before the connection is given up."""
 
 
 class SpliceEnd(asyncio.Protocol):
-    """One of the two ends: what it receives is written to the other one. `ended` is called when it is closed.
+    """One of the two ends: the bytes that it receives are written to the other end. `ended` is called when it is
+    closed.
 
-    What it receives before `join` it keeps, and reads no more.
+    Bytes that it receives before `join` are kept, and no more are read.
     """
 
     def __init__(self, ended: Callable[[], None] = lambda: None) -> None:
@@ -80,12 +83,12 @@ class SpliceEnd(asyncio.Protocol):
             self._transport.write(data)
 
     def _close(self) -> None:
-        """Close the connection once all is sent."""
+        """Close the connection once all bytes are sent."""
         if self._transport is not None:
             self._transport.close()
 
     def _end_writing(self) -> bool:
-        """Tell this side that nothing more comes; return whether its own bytes are still to be read."""
+        """Tell this side that no more bytes come; return whether bytes from it are still to be read."""
         if self._transport is None or self._lost or not self._transport.can_write_eof():
             return False
         self._transport.write_eof()

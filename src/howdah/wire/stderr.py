@@ -1,4 +1,5 @@
-"""Keeps a process alive whose standard error is a file on a full disk: what finds no room is not written."""
+"""Keeps a process alive whose standard error is a file on a full disk: text for which there is no room is not
+written."""
 
 from __future__ import annotations
 

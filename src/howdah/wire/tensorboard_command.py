@@ -25,7 +25,7 @@ runpy.run_module("howdah.tensorboard", run_name="__main__", alter_sys=True)
 
 
 def argv(python: str, howdah: Sequence[str], request: Mapping[str, Any]) -> Tuple[str, ...]:
-    """Return the command; `howdah` are directories of which one has the package, after the Python's own."""
+    """Return the command. `howdah` are directories that come after the Python's own; one of them has the package."""
     return (python, "-c", _START, os.pathsep.join(howdah), json.dumps(request))
 
 

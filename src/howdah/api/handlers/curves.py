@@ -23,7 +23,8 @@ _EMBEDDED_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors *",
     "Cross-Origin-Resource-Policy": "cross-origin",
 }
-"""Headers of images, and of the script that draws one, which other pages show. A chart as SVG has inline styles."""
+"""Headers of images, and of the script that draws an image, which other pages may show. An SVG chart has inline
+styles."""
 
 _EMBEDDED = (
     "curves/embed.js",

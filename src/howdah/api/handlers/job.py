@@ -37,8 +37,8 @@ async def openapi(_: ApiRequest) -> dict[str, Any]:
 
 
 async def session(call: ApiRequest) -> schemas.PageLink:
-    """Return what a link to this page is made of. Behind an engine's proxy the page of any application could ask for
-    the token, so none is returned there."""
+    """Return the parts of a link to this page. Behind an engine's proxy the page of any application could ask for the
+    token, so none is returned there."""
     if not call.source.owns_origin(call.http):
         return {"path": "", "token": ""}
     access = call.source.access
@@ -46,7 +46,7 @@ async def session(call: ApiRequest) -> schemas.PageLink:
 
 
 def version() -> str:
-    """Return the version of howdah, "" where it runs from a tree that is not installed."""
+    """Return the version of howdah, "" if it runs from a tree that is not installed."""
     from importlib import metadata  # takes 10 ms, which only this call pays
 
     try:

@@ -1,4 +1,5 @@
-"""Handlers about many jobs: the list, what they used, jobs side by side, and the job of a container or process."""
+"""Handlers about many jobs: their list, their use of resources, their comparison, and the job of a container or
+process."""
 
 from __future__ import annotations
 
@@ -37,11 +38,11 @@ class Catalogue(Protocol):
         """Return the answer of `users` as CSV."""
 
     async def compare(self, ids: Sequence[str], equal: bool = False) -> Mapping[str, Any]:
-        """Return the keys and values in which jobs differ; with `equal` all others, too. One job alone is compared with
-        the last run of its name before it."""
+        """Return the keys and values in which jobs differ; with `equal` all others, too. If there is only one job,
+        compare it with the previous run of the same name."""
 
     async def row(self, job_id: str) -> Mapping[str, Any] | None:
-        """Return the row of a job, with all that the list can show of it; None if there is none."""
+        """Return the row of a job with all columns of the list; None if there is none."""
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
         """Return the job and task of a container, process or GPU, None if there is none."""
@@ -81,7 +82,7 @@ async def compare(call: ApiRequest) -> history_schemas.Compare:
 
 
 async def row(call: ApiRequest) -> history_schemas.JobRow:
-    """Answer `jobs/ID/row`: the job as the list has it."""
+    """Answer `jobs/ID/row`: the job as a row of the list."""
     found = await _catalogue(call).row(call.path_params["job"])
     if found is None:
         raise NotFound("the list does not have this job now", "job")

@@ -1,6 +1,7 @@
 """Handlers that answer with files of several logs: an archive of the logs of all tasks, and the matches of a search.
 
-The rule: the archive is made while it is sent. In memory are one piece of one log, and the names of what is left out.
+The rule: the archive is made while it is sent. Only one piece of one log, and the names of logs that are left out, are
+in memory.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from howdah.spec.message import message
 MAX_ARCHIVE_BYTES = (2 << 30) - 1
 """The most bytes of logs in one archive."""
 LEFT_OUT, MAX_LEFT_OUT = "LEFT-OUT.txt", 10_000
-"""The file in the archive that names what it lacks, and the most lines of it."""
+"""The file in the archive that names the logs that are left out, and the most lines of it."""
 
 
 class ArchiveSink:
-    """Takes what the archive writes, and cannot seek, so sizes follow the files."""
+    """Takes the bytes that the archive writes. It cannot seek, so in the archive the sizes of files come after the
+    files."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -53,7 +55,7 @@ class ArchiveSink:
 
 
 class LogArchiveDownload(CountedDownload):
-    """Makes a zip archive of what all attempts of `tasks` printed."""
+    """Makes a zip archive of the output of all attempts of `tasks`."""
 
     def __init__(self, job: JobSource, tasks: list[TaskId], language: str) -> None:
         super().__init__()
@@ -97,7 +99,7 @@ class LogArchiveDownload(CountedDownload):
     async def _pieces(
         self, name: str, task: TaskId, attempt: int, stream: str, offset: int, data: bytes, size: int
     ) -> AsyncIterator[bytes]:
-        """Yield the stream as long as it was when it was begun."""
+        """Yield the stream up to the length that it had at the beginning."""
         while data:
             room = MAX_ARCHIVE_BYTES - self._bytes
             self._bytes += len(data)
@@ -116,7 +118,7 @@ class LogArchiveDownload(CountedDownload):
             offset, data = chunk.offset, chunk.text.encode("latin-1")
 
     def _note(self, name: str, reason: str) -> None:
-        """Note that a file is not there, or not whole."""
+        """Note that a file is missing, or not complete."""
         if len(self._left_out) < MAX_LEFT_OUT:
             self._left_out.append(f"{name}: {render(reason, self._language)}")
 

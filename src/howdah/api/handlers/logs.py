@@ -146,7 +146,7 @@ async def search(call: ApiRequest) -> Any:
 
 
 class CountedDownload:
-    """Counts among the downloads of this process, of which at most MAX_DOWNLOADS are open at a time.
+    """Counts as one of the downloads of this process; at most MAX_DOWNLOADS are open at a time.
 
     Raises:
         NotReady: as many are open.
@@ -165,7 +165,7 @@ class CountedDownload:
 
 
 class Download(CountedDownload):
-    """Reads a whole stream, as long as it was when it was begun, a piece at a time."""
+    """Reads a whole stream up to the length that it had at the beginning, a piece at a time."""
 
     def __init__(self, job: JobSource, task: TaskId, stream: str, attempt: int) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ def safe_name(text: str) -> str:
 
 
 def attachment(file_name: str) -> dict[str, str]:
-    """Return the headers of a file that the browser stores and never shows."""
+    """Return the headers for a file that the browser stores and does not show."""
     return {
         "Content-Disposition": f'attachment; filename="{file_name}"',
         "X-Content-Type-Options": "nosniff",

@@ -19,8 +19,8 @@ from howdah.spec.message import message
 MAX_TASKS, MAX_MERGED_BYTES, MAX_TASK_BYTES = 64, 512 << 10, 64 << 10
 """The most tasks whose logs are merged, and the most bytes that are read of all logs and of one."""
 INDEX_SHARE = 2
-"""Bytes of a task's index that may be read for each byte of its log; INDEX_TAIL_BYTES always may be. They suffice for
-lines of 25 bytes: the index has about 50 bytes for each of them at most."""
+"""Bytes of a task's index that may be read for each byte of its log, if that is more than INDEX_TAIL_BYTES. They
+suffice for lines of 25 bytes, because the index has at most about 50 bytes for each line."""
 MAX_SHOWN = 500
 """Bytes that are shown of a line whose beginning is not read."""
 MAX_MERGES = 2
@@ -29,14 +29,14 @@ _merges = asyncio.Semaphore(MAX_MERGES)
 
 
 class LogEnd(NamedTuple):
-    """The end of what a task printed."""
+    """The end of a task's output."""
 
     lines: list[LogLine]
     """The whole lines."""
     cut: bool = False
     """There are lines before these."""
     since: float = 0.0
-    """When the first of these lines was printed of which that is known, 0 if there is none."""
+    """The time at which the first of these lines with a known time was printed, 0 if there is none."""
     problem: str = ""
     """Why the log can't be read."""
 

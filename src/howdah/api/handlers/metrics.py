@@ -115,8 +115,8 @@ async def _ask_process(process: asyncio.subprocess.Process, request: SampledSeri
 
 
 def _newest(finished: float) -> float:
-    """Return the end of a job, or the present time while it runs: the latter in steps, so that the same question within
-    a step has the same answer, which is kept."""
+    """Return the end of a job, or the present time while it runs. The present time moves in steps, so that the same
+    request within a step gets the same answer, which is cached."""
     return finished or math.ceil(time.time() / NEWEST_STEP_S) * NEWEST_STEP_S
 
 
@@ -163,8 +163,8 @@ def _json_response(body: bytes, call: ApiRequest) -> Response:
 async def _sampled(
     job: JobSource, query: metric_series.SeriesQuery, tasks: list[str], version: int, unwritten: list[str]
 ) -> tuple[int, bytes]:
-    """Return the version of the samples and their JSON, which is read once for a version: whoever asks while it is
-    being read waits for the same answer."""
+    """Return the version of the samples and their JSON, which is read once for a version: other callers wait for the
+    same answer."""
     key = f"{job.directory} {urllib.parse.quote(repr((query, tasks)))}"
     known = _answers.get(key)
     if known is None or (known[1].done() and (known[0] != version or not _size(known[1]))):

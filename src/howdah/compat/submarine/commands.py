@@ -103,7 +103,8 @@ def _check_checkpoint_is_free(jobs: Iterable[JobReport], job: JobSpec) -> None:
 
 
 def _may_write_to(path: str, job: JobReport) -> bool:
-    """Return whether a job has this checkpoint or saved-model path, or is not known to have others."""
+    """Return whether a job may write to this path: it has the path as its checkpoint or saved-model path, or its paths
+    are not known."""
     submitted = find_submitted_job(job)
     if submitted is None or not isinstance(submitted.links, dict):
         return True
@@ -129,7 +130,7 @@ def _screen(job: JobSpec) -> Plain:
 
 
 def _check_login(principal: str) -> None:
-    """Refuse a principal that is not that of the keytab."""
+    """Refuse a principal that differs from that of the keytab."""
     from howdah.hadoop import conf, gss, identity
 
     if not identity.is_secure(conf.load(conf.directory(_hadoop()))):

@@ -19,7 +19,7 @@ _SERVING = ("ps", "tensorboard")
 
 
 class SubmarineFramework:
-    """Adds what every container had, for programs that do not know of each other."""
+    """Adds the variables of every container, for programs that do not know of each other."""
 
     native: Framework = Generic()
 

@@ -40,7 +40,7 @@ class LinkScreen(Plain):
 
 
 def show(argv: Sequence[str]) -> None:
-    """Print what Submarine's `job show` printed, and the job's state."""
+    """Print the same as Submarine's `job show`, and the job's state."""
     on, report = _find_job(argv)
     update = fetch_update(on, report.id)
     links = resolve_links(update.view.job.links, update.view.tasks) if update.view.job else {}
@@ -86,8 +86,8 @@ def _newest_first(reports: Sequence[JobReport]) -> list[JobReport]:
 
 
 def _find_job(argv: Sequence[str], running: bool = False) -> tuple[Engine, JobReport]:
-    """Return the job that an id or a name means, with its engine. Of several jobs of one name it is the newest; with
-    `running` it is the only one that runs."""
+    """Return the job that an id or a name means, with its engine. If several jobs have the name it is the newest one,
+    or with `running` the only one that runs."""
     name = argv[0].partition("=")[2] if argv and argv[0].lstrip("-").startswith("name=") else argv[-1] if argv else ""
     if len(argv) > 2 or not name or (len(argv) == 2 and argv[0].lstrip("-") != "name"):
         raise SpecError.at("--name", "is missing: give --name NAME, or a job's id")

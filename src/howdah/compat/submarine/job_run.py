@@ -1,7 +1,7 @@
-"""Makes a job of Submarine's `job run`, 0.1 to 0.4: of its options, its YAML file, and its two runtimes.
+"""Makes a job from Submarine's `job run`, 0.1 to 0.4: from its options, its YAML file, and its two runtimes.
 
 `options` reads the command line, `yaml_file` the file of -f, and `option_values` the values of single options.
-`runtimes` makes the roles of a YARN service or of TonY. docs/coming-from-submarine.md says what differs.
+`runtimes` makes the roles of a YARN service or of TonY. docs/coming-from-submarine.md lists the differences.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _MOUNTS = f"{PREFIX}DOCKER_MOUNTS"
 
 
 def split_java_command(argv: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the Java class that was called ("" for none), and the words after it, without Java's options or a jar
-    before it: scripts keep those words when their `java`, or `yarn jar`, becomes `howdah submarine`."""
+    """Return the Java class that was called ("" for none), and the words after it. Java's options, or a jar before the
+    class, are left out: scripts keep those words when their `java`, or `yarn jar`, becomes `howdah submarine`."""
     rest = list(argv)
     before = rest[: rest.index("job")] if "job" in rest else rest
     name = next((word for word in before if word.rpartition(".")[2] == "Cli"), "")
@@ -124,7 +124,7 @@ class Submarine:
         return {"KRB5_CLIENT_KTNAME": f"FILE:{keytab}", "KRB5CCNAME": "MEMORY:howdah"}
 
     def _home(self, options: SubmarineOptions) -> str:
-        """Return where the user's files are: on the cluster, or on this machine if there is no cluster."""
+        """Return the directory of the user's files: on the cluster, or on this machine if there is no cluster."""
         if not self.home:
             from howdah.hadoop import conf as hadoop_conf  # most command lines name all their paths
             from howdah.hadoop import identity
@@ -137,8 +137,9 @@ class Submarine:
         return self.home
 
     def _is_tony(self, name: str) -> bool:
-        """Return whether the runtime is TonY's. It is set in `submarine.xml`, later `submarine-site.xml`, beside
-        Hadoop's own files; otherwise the class `name` decides, because that of 0.3 and later has no other runtime."""
+        """Return whether the runtime is TonY's. `submarine.xml`, later `submarine-site.xml`, beside Hadoop's own files
+        sets the runtime. Otherwise the class `name` decides, because the class of 0.3 and later has no other
+        runtime."""
         from howdah.hadoop import conf as hadoop_conf
 
         hadoop = hadoop_conf.directory(self.hadoop)
@@ -208,7 +209,7 @@ def _images(job: JobSpec) -> dict[str, str]:
 def _localised(
     options: SubmarineOptions, option: str, others: Sequence[option_values.Local] = ()
 ) -> tuple[option_values.Local, ...]:
-    """Return what an option localises; two files of one name are a mistake."""
+    """Return the files that an option localises; two files with the same name are a mistake."""
     named = {one.name: one for one in others}
     found = []
     for text in options.get_list(option):

@@ -1,4 +1,4 @@
-"""Makes what the roles run under either runtime: commands with their placeholders filled in, TensorBoard, and links."""
+"""Makes the commands of the roles under either runtime: with their placeholders filled in, TensorBoard, and links."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _unsupported_roles(options: SubmarineOptions) -> Iterator[str]:
 
 
 def _without_effect(options: SubmarineOptions, counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield a sentence for each option of a kind of task of which the job has none."""
+    """Yield a sentence for each option of a kind of task that the job does not have."""
     for role, count in counts.items():
         if not count:
             idle = [option for option in options.of_role(role) if option != ROLES[role]]
@@ -91,7 +91,8 @@ def _without_effect(options: SubmarineOptions, counts: Mapping[str, int]) -> Ite
 
 
 def _kept_whole(options: SubmarineOptions, roles: Collection[str]) -> Iterator[str]:
-    """Yield a sentence for each path that a shell would have split or run when Submarine wrote it into a command."""
+    """Yield a sentence for each path that a shell would have split or executed when Submarine wrote it into a
+    command."""
     for name in PATHS:
         path, where = options.text(name), options.where(name)
         lines = (options.text(f"{role}_launch_cmd") for role in roles)

@@ -17,7 +17,8 @@ _FIELDS |= {"gpu": "gpus", "yarn.io/gpu": "gpus"}
 _BESIDE = re.compile(r"\./?|\./[^/]+|/.*")
 _LINK = re.compile(r"([^=]+)=(https?://)([a-z]+-[0-9]+):([0-9]{1,5})((?:[/?#].*)?)")
 _MIN_WITHOUT_UNIT = 128
-"""The least MiB without a unit: whoever writes `memory=4` means 4 GiB, because no such program runs in 4 MiB."""
+"""The least value in MiB without a unit: a user who writes `memory=4` means 4 GiB, because no such program runs in 4
+MiB."""
 
 
 def resources(options: SubmarineOptions, name: str, default: str = "") -> Resources:

@@ -16,7 +16,7 @@ ROLES = {"worker": "num_workers", "ps": "num_ps", "scheduler": "num_schedulers"}
 """The roles that have a size and a command of their own, with the option for their number."""
 OF_ROLE = ("resources", "launch_cmd", "docker_image")
 BELOW_ROLE = ("env", "localization", "mount")
-"""Options that only a role of a YAML file has, as `worker.env`."""
+"""Options that only a role of a YAML file has, such as `worker.env`."""
 SINGLE = (
     *("name", "framework", "docker_image", "input_path", "checkpoint_path", "saved_model_path", "queue"),
     *("keytab", "principal", "f", *ROLES.values(), *(f"{role}_{what}" for role in ROLES for what in OF_ROLE)),
@@ -76,7 +76,7 @@ class SubmarineOptions:
         return f"{place}, {origin}" if origin else place
 
     def absent(self, name: str, problem: str) -> None:
-        """Add the mistake that the option is not set, unless some name was misspelt, which may be this option."""
+        """Add the mistake that the option is not set, unless some name was misspelt: that may be this option."""
         if not self.misread:
             self.wrong(name, f"is absent{problem}")
 
@@ -89,7 +89,7 @@ class SubmarineOptions:
 
 
 def parse_options(argv: Sequence[str]) -> SubmarineOptions:
-    """Read the words after `job run`; what is wrong with them is in `mistakes`."""
+    """Read the words after `job run`; mistakes in them are in `mistakes`."""
     options, ignored = SubmarineOptions(), []
     for use in option_uses(list(argv), _TABLE):
         if use.name is None and use.word.startswith("-"):
@@ -115,5 +115,5 @@ def parse_options(argv: Sequence[str]) -> SubmarineOptions:
 
 
 def kind_of_task(role: str) -> str:
-    """Return the kind of task that a role is, as the options call it."""
+    """Return the kind of task of a role, by its name in the options."""
     return {"master": "worker", "server": "ps"}.get(role, role)

@@ -22,12 +22,13 @@ _PLAIN_NAME = re.compile(r"[\w@%+=,-][\w@%+=,.-]*")
 _MAX_NAME_BYTES, _KEPT_CHARACTERS = 200, 50  # a file system takes 255 bytes, of which a character has 4 at most
 _TOKEN = re.compile(rf"""%({"|".join(PATHS)})%|\\['"\\]|['"]|(?<![^\s;&|(])#[^\n]*""")
 _READ_ANEW = re.compile(r"\$\(|`|<<|\$'|\b\w*sh\s+-\w*c\b|\beval\b")
-"""What a shell reads in another way than the words around it: quotes in it would be others'."""
+"""Parts of a line that a shell reads in another way than the words around them: quotes in such a part would have
+another meaning."""
 
 
 def default_checkpoint_path(name: str) -> str:
-    """Return where in the user's home the job's checkpoints are by default. Its name is one part of the path: what has
-    other characters than such a part should have is named without them, and by a hash."""
+    """Return the path, in the user's home, of the job's checkpoints by default. The job's name becomes one part of the
+    path: if it has characters that such a part should not have, they are left out, and a hash is added."""
     if not _PLAIN_NAME.fullmatch(name) or len(os.fsencode(name)) > _MAX_NAME_BYTES:
         digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
         kept = re.sub(r"[^\w@%+=,.-]+", "_", name).strip("._")[:_KEPT_CHARACTERS]
@@ -36,7 +37,7 @@ def default_checkpoint_path(name: str) -> str:
 
 
 def uses_default_checkpoint_path(options: SubmarineOptions) -> bool:
-    """Return whether a launch command has the default checkpoint path in it."""
+    """Return whether a launch command contains the default checkpoint path."""
     default = [] if options.given("checkpoint_path") else ["checkpoint_path"]
     if default and not options.given("saved_model_path"):
         default.append("saved_model_path")
@@ -44,19 +45,19 @@ def uses_default_checkpoint_path(options: SubmarineOptions) -> bool:
 
 
 def is_plain(value: str) -> bool:
-    """Return whether a shell takes the value for one word without quotes."""
+    """Return whether a shell reads the value as one word without quotes."""
     return _PLAIN.fullmatch(value) is not None
 
 
 def keeps_whole(line: str) -> bool:
-    """Return whether each value in a launch command can be one word: a substitution, a here-document or a shell of its
-    own reads text, as it did under Submarine."""
+    """Return whether each value in a launch command can be one word. It cannot in a substitution, a here-document or a
+    nested shell, which read it as text, as under Submarine."""
     return _READ_ANEW.search(line) is None
 
 
 def fill_in(line: str, path: Callable[[str], str], as_text: bool) -> str:
-    """Return a launch command with the value `path(name)` for each placeholder; `as_text`, the shell reads the value
-    as if it had been typed there, as it did under Submarine."""
+    """Return a launch command with the value `path(name)` for each placeholder. With `as_text` the shell reads the
+    value as if it had been typed there, as under Submarine."""
     variables: dict[str, str] = {}
     quote = ""
 

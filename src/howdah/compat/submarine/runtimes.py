@@ -44,7 +44,7 @@ def service_job(options: SubmarineOptions, commands: Commands) -> JobSpec:
 
 
 def notes(options: SubmarineOptions, job: JobSpec) -> Iterator[str]:
-    """Yield notes on what is different here for this job."""
+    """Yield notes on the differences that matter for this job."""
     improved = not options.given("legacy")
     if improved and "worker" in job.roles and "ps" not in job.roles and job.framework.startswith("submarine-"):
         what = "a process group" if job.framework == "submarine-pytorch" else "a cluster with a chief"
@@ -56,14 +56,14 @@ def notes(options: SubmarineOptions, job: JobSpec) -> Iterator[str]:
 
 
 def wants_tony(options: SubmarineOptions) -> bool:
-    """Return whether an option is set that only this runtime had."""
+    """Return whether an option is set that only TonY's runtime had."""
     return options.given("insecure") or any(text.startswith("tony.") for text in options.get_list("conf"))
 
 
 def tony_job(
     options: SubmarineOptions, commands: Commands, directory: Path, environ: Mapping[str, str], hadoop: str
 ) -> Parsed:
-    """Return the job that TonY makes of the roles.
+    """Return the job that TonY makes from the roles.
 
     Raises:
         SpecError: `compat.tony` refuses a key, or a file is no configuration.

@@ -98,7 +98,7 @@ class _Reader:
             self._set(option, place, node, [node.value])
 
     def _list_texts(self, node: Node, place: str, pairs: bool) -> Iterator[str]:
-        """Yield the texts of a list, or `key=value` of a mapping with `pairs`."""
+        """Yield the texts of a list, or `key=value` for each entry of a mapping if `pairs` is true."""
         if pairs and isinstance(node, Keys):
             entries = [(f"{key}=", value) for key, value in node.entries.items()]
         elif not pairs and isinstance(node, Items):

@@ -59,7 +59,7 @@ class AzkabanJob:
 
 
 def _configuration(names: Iterable[str], values: Mapping[str, str]) -> Iterator[Property]:
-    """Yield the keys as properties of a file, because TonyJob wrote a tony.xml: the site's file overrides them."""
+    """Yield the keys as properties of a file. TonyJob wrote them into a tony.xml, so the site's file overrides them."""
     for name in names:
         if name.startswith("tony.") and not name.startswith(_ENVIRONMENT):
             yield Property(name, values[name])
@@ -84,7 +84,7 @@ def _options(values: Mapping[str, str], directory: Path) -> TonyOptions:
 
 
 def _typed_options(text: str) -> TonyOptions:
-    """Read the options that the job's author typed out; TonyJob wrote its own behind them."""
+    """Read the options that the job's author typed; TonyJob wrote its own after them."""
     try:
         return parse_options(shlex.split(text))
     except ValueError:

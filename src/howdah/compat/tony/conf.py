@@ -82,7 +82,7 @@ class Conf:
         return expand(self.values.get(key, ""), self._variable).strip()
 
     def explicit_keys(self) -> Iterator[str]:
-        """Return the keys that are set, without defaults."""
+        """Return the keys that are set explicitly, without defaults."""
         return (key for key in self.values if key in self.origins)
 
     def of_site(self, key: str) -> bool:
@@ -106,7 +106,7 @@ class Conf:
         return int(text) if text else default
 
     def seconds(self, key: str, unit_s: float = 0.001) -> float:
-        """Return a time, which TonY mostly has in milliseconds; 0 and below mean no limit."""
+        """Return a time. Most of TonY's times are in milliseconds; 0 and below mean no limit."""
         return max(0.0, self.number(key) * unit_s)
 
     def flag(self, key: str) -> bool:
@@ -144,8 +144,8 @@ def merge_configuration(
     hadoop: str = "",
     job_files: Mapping[str, Iterable[Property]] = MappingProxyType({}),
 ) -> Conf:
-    """Return everything that configures this submission. `job_files` holds the properties of the job's own files:
-    they override its tony.xml, and the site's file, if there is one, overrides them.
+    """Return the whole configuration of this submission. `job_files` holds the properties of the job's own files: they
+    override its tony.xml, and the site's file, if there is one, overrides them.
 
     Raises:
         SpecError: a file is no configuration; names its line.

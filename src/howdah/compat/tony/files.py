@@ -49,7 +49,7 @@ class Files:
             entries.append(entry)
 
     def given(self, roles: Mapping[str, Role]) -> dict[str, Role]:
-        """Return these roles with their own files."""
+        """Return the roles, each with its own files."""
         own = {name: self.of_role.get(name, Files()) for name in roles}
         return {
             name: replace(role, files=tuple(own[name].files), archives=tuple(own[name].archives))

@@ -17,7 +17,7 @@ SINGLE = ("driver", "notebook", "preprocess")
 
 
 class TonyFramework:
-    """Adds the variables that say which task a program is, and the port for its TensorBoard."""
+    """Adds the variables that identify the task of a program, and the port for its TensorBoard."""
 
     hold_ports = False
 
@@ -26,7 +26,8 @@ class TonyFramework:
         return with_failure_defaults(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Return the task's variables; SESSION_ID and ATTEMPT_NUMBER count its restarts, or its gang's, from 0."""
+        """Return the task's variables. SESSION_ID and ATTEMPT_NUMBER count the restarts of the task, or of its gang,
+        from 0."""
         again = str(world.restarts)
         variables = {
             "JOB_NAME": task.role,

@@ -36,7 +36,7 @@ _MAX_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class History:
-    """One imported job."""
+    """A job that was imported."""
 
     id: str
     """The application's id."""
@@ -49,7 +49,7 @@ class History:
 
 def find_histories(paths: Iterable[str], hadoop: str = "") -> Iterator[str]:
     """Yield the URIs of the finished histories in files and directories, on this machine or on the cluster of the
-    configuration in `hadoop`; of an application with several attempts the last one.
+    configuration in `hadoop`. If an application has several attempts, only its last one is yielded.
 
     Raises:
         StagingError: a path does not exist, or has no such history below it.
@@ -133,7 +133,7 @@ def write_history(history: History, home: str, hadoop: str = "") -> str:
 
 
 def _recorded_events(data: bytes) -> Iterator[Mapping[str, Any]]:
-    """Yield the events of an Avro file, or of JSON lines, to which some sites convert them."""
+    """Yield the events of an Avro file, or of JSON lines, into which some sites convert Avro files."""
     if data[:1] == b"{":
         for line in data.decode("utf-8", "replace").splitlines():
             if line.strip():
@@ -143,7 +143,7 @@ def _recorded_events(data: bytes) -> Iterator[Mapping[str, Any]]:
 
 
 def avro_records(data: bytes) -> Iterator[Any]:
-    """Yield the records of an Avro file; of a file that is cut off or damaged those of its complete blocks.
+    """Yield the records of an Avro file. If the file is cut off or damaged, yield those of its complete blocks.
 
     Raises:
         StagingError: fastavro is not installed.
@@ -181,7 +181,7 @@ def _job(conf: Conf, entries: list[Mapping[str, Any]], name: str) -> JobSpec:
 
 
 def _body(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the event's own fields. In JSON the branch of a union is named: `{"com.linkedin.tony.events.TaskStarted":
+    """Return the event's own fields. JSON names the branch of a union: `{"com.linkedin.tony.events.TaskStarted":
     {…}}`."""
     body = event.get("event")
     if isinstance(body, Mapping) and len(body) == 1 and isinstance(inner := next(iter(body.values())), Mapping):

@@ -1,4 +1,4 @@
-"""Horovod as TonY ran it: the role `driver`, which the job has itself, holds the rendezvous."""
+"""Horovod in TonY's way: the role `driver`, which the job itself has, holds the rendezvous."""
 
 from __future__ import annotations
 

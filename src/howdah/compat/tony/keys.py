@@ -1,6 +1,6 @@
 """Lists TonY's keys, of 0.4 and 0.5: those that are read, those without an effect here, and those that are refused.
 
-A key in none of the tables is unknown; one note names all unknown keys.
+A key that is in none of the tables is unknown; one note names all unknown keys.
 """
 
 from __future__ import annotations

@@ -37,24 +37,25 @@ class TonyOptions:
     mistakes: list[Mistake] = field(default_factory=list)
 
     def first(self, name: str) -> str:
-        """Return the value that counts, "" if there is none: of an option given twice TonY took the first."""
+        """Return the effective value, "" if there is none: of an option that is given twice TonY used the first."""
         return self.values[name][0] if self.values.get(name) else ""
 
     def pairs(self, name: str) -> dict[str, str]:
-        """Return the option's `k=v` pairs; it may be repeated, and have several between commas."""
+        """Return the option's `k=v` pairs. The option may be repeated, and may have several pairs with commas between
+        them."""
         given = (text for value in self.values.get(name, []) for text in split_pairs(value))
         return dict(parse_pair(text, f"--{name}", self.mistakes) for text in given)
 
 
 def mode(argv: Sequence[str]) -> tuple[str, list[str]]:
-    """Return which of TonY's submitters is meant, and the other arguments."""
+    """Return the TonY submitter that is meant, and the other arguments."""
     if argv and argv[0] in MODES:
         return MODES[argv[0]], list(argv[1:])
     return "cluster", list(argv)
 
 
 def parse_options(argv: Sequence[str]) -> TonyOptions:
-    """Read the options; what is wrong with them is in `mistakes`."""
+    """Read the options; mistakes in them are in `mistakes`."""
     options = TonyOptions()
     for use in option_uses(list(argv), _TABLE):
         if use.name is None:

@@ -1,4 +1,4 @@
-"""Prints what TonY's submit commands printed: the tasks, and the address of a notebook."""
+"""Prints the output of TonY's submit commands: the tasks, and the address of a notebook."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def unused_commands(conf: Conf, types: Mapping[str, int]) -> Iterator[tuple[str,
 
 
 def key_name(name: str, types: Mapping[str, int]) -> str:
-    """Return how a role is called in keys: `am` if it ran in TonY's application master."""
+    """Return the name of a role in keys: `am` if it ran in TonY's application master."""
     return "am" if (name == PREPROCESS and name not in types) or (name in SINGLE and not types) else name
 
 
@@ -148,7 +148,7 @@ def _with_ignored_failures(conf: Conf, roles: Mapping[str, Role]) -> dict[str, R
 
 
 def _with_stages(conf: Conf, roles: Mapping[str, Role]) -> dict[str, Role]:
-    """Make training-stage wait for prepare-stage; if one is not set, it means all other roles."""
+    """Make training-stage wait for prepare-stage; if one of them is not set, it stands for all other roles."""
     keys = [f"tony.application.{stage}-stage" for stage in ("prepare", "training")]
     first, second = (_known_names(conf, key, conf.get_list(key), roles) for key in keys)
     if not first and not second:

@@ -1,7 +1,7 @@
-"""TonY's submit commands (ClusterSubmitter, LocalSubmitter, NotebookSubmitter): makes a job of options and keys.
+"""TonY's submit commands (ClusterSubmitter, LocalSubmitter, NotebookSubmitter): makes a job from options and keys.
 
-`howdah tony …` means what `java … com.linkedin.tony.cli.ClusterSubmitter …` meant; class names may stand for the short
-names. docs/coming-from-tony.md says what differs.
+`howdah tony …` means the same as `java … com.linkedin.tony.cli.ClusterSubmitter …`; class names may replace the short
+names. docs/coming-from-tony.md lists the differences.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ def line(options: TonyOptions, conf: Conf) -> str:
 
 
 def _without_quotes(text: str) -> str:
-    """Remove the quotes around the whole, which scripts for TonY's first versions wrote for a shell in between."""
+    """Remove the quotes around the whole text. Scripts for TonY's first versions wrote them for another shell in
+    between."""
     text = text.strip()
     quoted = len(text) > 1 and text[0] == text[-1] == "'" and "'" not in text[1:-1]
     return text[1:-1] if quoted else text

@@ -1,6 +1,6 @@
 """XLearning's application types: how each treats servers and failures, and the framework of its variables.
 
-The tasks of any other application type are independent of each other, as they were.
+The tasks of any other application type are independent of each other, as in XLearning.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from howdah.spec.values import dataclass
 
 @dataclass(frozen=True)
 class AppType:
-    """How one application type is run."""
+    """How jobs of one application type are run."""
 
     framework: str
     """The framework of its variables."""
     servers: bool = False
     """Whether it can have parameter servers (--ps-…); without them its tasks are independent."""
     servers_end: bool = False
-    """Whether servers end by themselves after the workers, and what they leave counts as output."""
+    """Whether servers end by themselves after the workers, and the files that they leave are output."""
     strict: bool = True
     """Whether the first failure ends the job; otherwise `container.maxFailures.rate` of the tasks may fail."""
     helper: str = ""

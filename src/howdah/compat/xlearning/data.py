@@ -79,7 +79,7 @@ def _streamed_input(settings: XLearningSettings, entry: Input) -> Input:
 
 
 def _format(settings: XLearningSettings, key: str) -> tuple[str, Mapping[str, str]]:
-    """Return the format that a class of Hadoop reads or writes, and its options."""
+    """Return the format for a class of Hadoop that reads or writes it, and its options."""
     name = settings.text(key)
     if not name:
         return "text", {}
@@ -142,7 +142,7 @@ def outputs(settings: XLearningSettings, job_roles: JobRoles, saved: str) -> tup
 
 
 def _only_writer(settings: XLearningSettings, job_roles: JobRoles) -> str:
-    """Return the only task whose output is kept, "" if the output of all is."""
+    """Return the only task whose output is kept, "" if all outputs are kept."""
     if settings.number("output.index", -1) >= 0:
         return job_roles.trainer(settings, "output.index")
     alone = job_roles.trainer_names if len(job_roles.trainer_names) == 1 else [""]

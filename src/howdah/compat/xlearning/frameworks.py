@@ -1,7 +1,7 @@
 """The variables of XLearning's and HBox's programs, in their spelling, over the framework's own variables.
 
-Both counted a chief and an evaluator of another size among the workers. So variables are made for the world as they had
-it: the chief is worker 0, and the workers come after it.
+Both counted a chief and an evaluator of another size among the workers. So the variables describe the world as these
+systems had it: the chief is worker 0, and the workers come after it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class XlPyTorch(XLearning):
 
 
 class NativeRoles(XLearning):
-    """Leaves it to the native framework which roles there are, and which of them are waited for."""
+    """Leaves it to the native framework which roles exist, and for which of them the job waits."""
 
     def expand(self, job: JobSpec) -> JobSpec:
         return self.native.expand(job)

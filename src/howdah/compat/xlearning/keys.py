@@ -66,7 +66,7 @@ REFUSED = {
     "cached.mpi.package.remote.path": "ship Open MPI by --cacheArchive PATH#openmpi",
 }
 HARMLESS = {"am.cmd.enable": "false", "commom.cache.archive.hdfs.convert.enable": "false", "docker.num.per.worker": "0"}
-"""The values of refused keys that ask for nothing."""
+"""The values of refused keys that request nothing."""
 VARIABLE = "container.env."
 """The beginning of keys that set a variable of every task."""
 

@@ -61,11 +61,11 @@ OPTIONS = {
     "launch-cmd": "cmd",
     "hbox-cmd": "cmd",
 }
-"""The key that means the same as each option, without its prefix; a key without a dot is no key of a configuration."""
+"""The equivalent key of each option, without its prefix; a key without a dot is not a configuration key."""
 MANY = ("conf", "input", "output", "s3input", "s3output")
 """Options that take every word up to the next option, and may be repeated."""
 _END = "--"
-"""The word between the options and the command, where a script has one."""
+"""The word that separates options and command in some scripts."""
 _LINE_END = "\\"
 """The last word of the command line of a script whose last line ends in a backslash."""
 # Short names that are not the long ones in camel case; the last two lines are of a fork for GPUs.
@@ -104,7 +104,7 @@ class ParsedOptions:
     """The user's command."""
     mistakes: list[Mistake] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Sentences to show: what does not mean what it seems to mean."""
+    """Sentences to show about words whose meaning is not what it seems."""
 
 
 def parse_options(argv: Sequence[str], program: str) -> ParsedOptions:

@@ -1,7 +1,7 @@
 """Answers the REST calls of XLearning's application master, `/ws/…`, in its form from a job's view.
 
-GET changes nothing. Calls by which GET changed a job there need POST and an action's token here, and do the same as an
-action of the API; the answer to GET says what to do instead.
+GET changes nothing. Calls by which GET changed a job in XLearning need POST and an action's token here, and do the same
+as an action of the API; the answer to GET says what to do instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from howdah.spec.view import JobView, TaskView
 PREFIX = "/ws/"
 TEXT, JSON, XML = "text/plain; charset=utf-8", "application/json", "application/xml"
 LOG_BYTES = 1 << 20
-"""The most bytes of a log's end that are sent; XLearning sent what was printed since the last call."""
+"""The most bytes of a log's end that are sent; XLearning sent the output since the last call."""
 _CONTAINERS, _SAVE, _SIGNAL = "/ws/containers/", "/ws/app/savemodel", "/ws/app/signal/"
 _SERVERS = ("ps", "server")
 _BESIDE = (*_SERVERS, "scheduler", "tracker", "tensorboard", "evaluator")
@@ -65,8 +65,8 @@ async def answer_post(job: JobSource, request: Request) -> tuple[str, bytes]:
 
 
 def answer(view: JobView, path: str, tensorboard_url: str = "") -> Any:
-    """Return what a GET answers: a text, or a value that becomes JSON or XML. `tensorboard_url` is the
-    address of the job's TensorBoard.
+    """Return the answer to a GET: a text, or a value that becomes JSON or XML. `tensorboard_url` is the address of the
+    job's TensorBoard.
 
     Raises:
         RequestRefused: nothing answers it, or it would change something; says what to do.

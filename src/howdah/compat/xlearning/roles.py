@@ -1,4 +1,4 @@
-"""Makes the roles of an XLearning job: the workers, the roles beside them, and what their failures mean."""
+"""Makes the roles of an XLearning job: the workers, the roles beside them, and the effect of their failures."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ HOROVOD = {
     "mpi.threads.disable": "HOROVOD_MPI_THREADS_DISABLE",
 }
 AFTER_TRAINERS_S = 3600.0
-"""How long the evaluator, and servers that save what they have, may take after the last trainer."""
+"""Seconds that the evaluator, and servers that save their data, may take after the last trainer."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True)
 class JobRoles:
-    """The roles of a job, and what belongs to all of them."""
+    """The roles of a job, and the properties that belong to all of them."""
 
     roles: Mapping[str, Role]
     """The roles by name."""
@@ -47,7 +47,7 @@ class JobRoles:
         return [f"{name}:{number}" for name in self.trainers for number in range(self.roles[name].replicas)]
 
     def trainer(self, settings: XLearningSettings, key: str) -> str:
-        """Return the task whose number the value of `key` is; "" and a mistake if there is none."""
+        """Return the task whose number is the value of `key`; "" and a mistake if there is none."""
         index, names = settings.number(key, 0), self.trainer_names
         if 0 <= index < len(names):
             return names[index]
@@ -62,7 +62,7 @@ class AppKind:
     name: str
     """The type's name in capitals."""
     type: AppType
-    """How the type is run."""
+    """The way in which the type is run."""
     single: bool = False
     """Whether its tasks do not know of each other."""
     strategy: bool = False
@@ -134,7 +134,7 @@ def _role(settings: XLearningSettings, name: str, command: Command, replicas: in
 
 
 def _with_overhead(settings: XLearningSettings, memory_mib: int) -> int:
-    """Return the memory of a task. All of it is the program's; the overhead for a JVM is added only if it is set."""
+    """Return the memory of a task. All of it is for the program; the overhead for a JVM is added only if it is set."""
     if not (settings.given("memory.overhead.fraction") or settings.given("memory.overhead.minimum")):
         return memory_mib
     share = memory_mib * settings.fraction("memory.overhead.fraction", 0.1)
@@ -142,7 +142,7 @@ def _with_overhead(settings: XLearningSettings, memory_mib: int) -> int:
 
 
 def _with_chief_and_evaluator(settings: XLearningSettings, workers: Role) -> dict[str, Role]:
-    """Make a chief of another size a role of its own, and the evaluator too; both count among the workers."""
+    """Make a chief of another size a role of its own, and the evaluator, too; both count among the workers."""
     roles, left = {"worker": workers}, workers.replicas
     memory = settings.memory("worker.memory")
     if settings.flag("tf.evaluator"):
@@ -163,7 +163,7 @@ def _with_chief_and_evaluator(settings: XLearningSettings, workers: Role) -> dic
 
 def _awaited(role: Role, trainers: tuple[str, ...], then: str) -> Role:
     """Make the job wait for a role that ends after the trainers, and is idle between their requests or checkpoints.
-    XLearning waited for the evaluator without a limit, and failed the job of servers that did not end."""
+    XLearning waited for the evaluator without a limit, and failed a job whose servers did not end."""
     return replace(role, tracked=True, deadline=Deadline(trainers, AFTER_TRAINERS_S, then), on_stall="ignore")
 
 
@@ -183,7 +183,8 @@ def _helper(settings: XLearningSettings, type_: AppType, command: Command, maste
 
 
 def _share(settings: XLearningSettings, roles: Mapping[str, Role], trainers: tuple[str, ...]) -> str:
-    """Return the success rule: the job succeeds if fewer tasks fail than half of them, or than the rate that is set."""
+    """Return the success rule: the job succeeds if fewer than half of its tasks fail, or fewer than the rate that is
+    set."""
     rate = settings.fraction("container.maxFailures.rate", 0.5)
     count = sum(roles[name].replicas for name in trainers)
     needed = min(count, max(0, count + 1 - math.ceil(count * rate)))
@@ -191,8 +192,8 @@ def _share(settings: XLearningSettings, roles: Mapping[str, Role], trainers: tup
 
 
 def _percent(needed: int, count: int) -> str:
-    """Return the shortest percentage of `count` tasks that means `needed` of them: with many tasks one is less than one
-    per cent."""
+    """Return the shortest percentage of `count` tasks that stands for `needed` of them; with many tasks one task is
+    less than one per cent."""
     for digits in range(5):
         text = f"{100 * 10**digits * needed // count / 10**digits:.{digits}f}"
         if math.ceil(count * Fraction(text) / 100) == needed:

@@ -1,6 +1,6 @@
 """XLearning's frameworks whose tasks meet through servers, trackers or lists of machines.
 
-What ran in its application master is a role here: `scheduler` for ps-lite and XDL, `tracker` for XGBoost.
+Programs of its application master are roles here: `scheduler` for ps-lite and XDL, `tracker` for XGBoost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from howdah.spec import JobSpec, Member, TaskId, World
 
 MACHINES = "lightGBMlist.txt"
 END_POINTS = ("lightLDAEndPoints.txt", "lightLdaEndPoints.txt")
-"""One file under both names: XLearning's, which HBox's own example reads, and that of HBox."""
+"""One file under two names: XLearning's, which HBox's own example reads, and HBox's."""
 
 
 class XlMXNet(NativeRoles):
@@ -76,8 +76,8 @@ class XlXdl(XLearning):
         return super().expand(without_data(job, "scheduler"))
 
     def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
-        """Return the task's place and the number of its partners. PS_CPU_CORES and PS_MEMORY_M, which the scheduler
-        reads, are set by the job itself, because a world has no sizes."""
+        """Return the task's place and the number of its partners. The scheduler reads PS_CPU_CORES and PS_MEMORY_M,
+        which the job itself sets, because a world has no sizes."""
         variables = {"TASK_NAME": task.role, "TASK_INDEX": str(task.index)}
         counted = {"scheduler": ("PS_NUM", "ps"), WORKER: ("TASK_NUM", WORKER)}
         if task.role in counted:

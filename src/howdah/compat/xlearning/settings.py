@@ -1,6 +1,7 @@
-"""The value of each key: the site file, then options, then --conf; a later one overrides an earlier one.
+"""The value of each key: the site file, then options, then --conf; a later source overrides an earlier one.
 
-A value knows the words with which it was set, for messages. Reading a value collects its mistakes, and raises nothing.
+A value remembers the words with which it was set, for messages. Reading a value collects its mistakes, and raises
+nothing.
 """
 
 from __future__ import annotations
@@ -222,7 +223,8 @@ def site_directory(prefix: str, environ: Mapping[str, str]) -> Path | None:
 
 
 def site_properties(prefix: str, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return what the site file sets, with variables replaced as in Hadoop's own files; nothing if there is no file.
+    """Return the properties of the site file, with variables replaced as in Hadoop's own files; nothing if there is no
+    file.
 
     Raises:
         SpecError: the file is no configuration; names the line.

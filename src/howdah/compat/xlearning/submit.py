@@ -31,7 +31,7 @@ class CommandVariant:
     program: str
     """The name of the command."""
     prefix: str
-    """What the keys of its configuration begin with."""
+    """The beginning of the keys of its configuration."""
     app_type: str
     """The application type if none is set."""
     splits_command_line: bool
@@ -39,9 +39,9 @@ class CommandVariant:
     uses_strategies: bool
     """Whether TensorFlow jobs use distribution strategies by default."""
     memory_growth: Mapping[str, str]
-    """By how much the memory of a role grows after a failure, as a share."""
+    """The growth of a role's memory after a failure, as a share."""
     saved_output_prefix: str
-    """What the names of saved outputs begin with."""
+    """The beginning of the names of saved outputs."""
     helper_resources: Resources
     """The size of a helper, which ran in the application master."""
     shows_tensorboard: bool
@@ -112,7 +112,7 @@ _MEMORY_KEYS = {f"roles.{role}.resources.memory": f"{role}.worker.memory" for ro
 
 
 class XlSubmit:
-    """Reads `howdah xl-submit …`, which means what `xl-submit …` meant; `environ` is this process's unless given."""
+    """Reads `howdah xl-submit …`, which has the meaning of `xl-submit …`; `environ` is this process's unless given."""
 
     variant = XLEARNING
 
@@ -165,7 +165,7 @@ class XlSubmit:
 
 
 class HboxSubmit(XlSubmit):
-    """Reads `howdah hbox-submit …`, which means what `hbox-submit …` meant."""
+    """Reads `howdah hbox-submit …`, which has the meaning of `hbox-submit …`."""
 
     variant = HBOX
 
@@ -181,7 +181,7 @@ def _merged(variant: CommandVariant, options: ParsedOptions, environ: Mapping[st
 
 
 def _command(settings: XLearningSettings, variant: CommandVariant, kind: str) -> roles.Command:
-    """Return the words at the end of the command line as they are, or --launch-cmd as this command read it."""
+    """Return the words at the end of the command line unchanged, or --launch-cmd as this command read it."""
     command, line = settings.options.command, settings.text("cmd")
     option = settings.where("cmd")
     if command and line:
@@ -266,7 +266,7 @@ def _port_range(settings: XLearningSettings) -> str:
 
 
 def _cluster(settings: XLearningSettings) -> Iterator[str]:
-    """Yield the configuration files of --cluster, which are laid over this machine's own."""
+    """Yield the configuration files of --cluster, which override this machine's own."""
     name = settings.text("cluster.name")
     found = name if name in settings.clusters else name.lower()  # HBox took it in small letters
     if name and found not in settings.clusters:

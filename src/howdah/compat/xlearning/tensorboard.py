@@ -20,13 +20,14 @@ _SHOWN = ("tf.board.log.dir", "tf.board.history.dir", "board.modelpb")
 
 
 def log_directory(settings: XLearningSettings) -> tuple[str, bool]:
-    """Return the directory of the logs, and whether it is on the cluster, as one that begins with `/` was, too."""
+    """Return the directory of the logs, and whether it is on the cluster. A path that begins with `/` was on the
+    cluster, too."""
     directory = settings.text("tf.board.log.dir", "eventLog")
     return directory, "://" in directory or directory.startswith("/")
 
 
 def tensorboard_settings(settings: XLearningSettings, job_roles: JobRoles, kind: str, unasked: bool) -> Board:
-    """Return TensorBoard of the worker that had it, or of the directory on the cluster. With `unasked` it was on by
+    """Return TensorBoard for the worker that had it, or for the directory on the cluster. With `unasked` it was on by
     default; here it is not, and only the directory of its logs is made."""
     directory, is_on_cluster = log_directory(settings)
     if unasked and kind in TENSORFLOWS and not settings.given("tf.board.enable"):
@@ -55,7 +56,7 @@ def tensorboard_settings(settings: XLearningSettings, job_roles: JobRoles, kind:
 
 
 def _shown_task(settings: XLearningSettings, job_roles: JobRoles) -> str:
-    """Return the task of --board-index; of a single worker both systems took that worker, whatever the index was."""
+    """Return the task of --board-index. If there is a single worker, both systems used it, whatever the index was."""
     if settings.number("worker.num", 1) == 1:
         return job_roles.trainer_names[0]
     return job_roles.trainer(settings, "tf.board.worker.index")

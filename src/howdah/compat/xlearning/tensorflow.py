@@ -28,7 +28,7 @@ class XlTensorFlow(XLearning):
         return {**named, "TF_CLUSTER_DEF": text, "TN_CLUSTER_DEF": text, "TF_CONFIG": compact(config)}
 
     def cluster(self, world: World) -> dict[str, list[str]]:
-        """Return the addresses of the roles that TensorFlow is to know, workers first."""
+        """Return the addresses of the roles for TensorFlow, workers first."""
         found = addresses(world)
         return {role: found[role] for role in (WORKER, "ps") if role in found}
 
@@ -42,8 +42,8 @@ class XlTensorFlowStrategy(XlTensorFlow):
 
 
 class XlTensor2Tensor(XlTensorFlow):
-    """Tensor2Tensor, which calls workers masters. Roles are renamed before the text is made: the name of a host could
-    contain the name of a role."""
+    """Tensor2Tensor, which calls workers masters. Roles are renamed before the text is made, because the name of a host
+    could contain the name of a role."""
 
     def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
         variables = super().extra_variables(world, task)

@@ -1,4 +1,5 @@
-"""Writes what an administrator installs once in a namespace: the masters' service account, with the least rights.
+"""Writes the objects that an administrator installs once in a namespace: the masters' service account, with the least
+rights.
 
 python -m howdah.engines.kubernetes.access NAMESPACE | kubectl apply -f -
 """
@@ -16,7 +17,8 @@ RULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("", "secrets", ("create", "delete")),
     ("batch", "jobs", ("get",)),
 )
-"""What a master may do in its namespace: API group, kind, and verbs. It reads no secret; a Job tells it why it ends."""
+"""The rights of a master in its namespace: API group, kind, and verbs. It reads no secret; from its Job it learns why
+it ends."""
 
 
 def manifest(namespace: str, account: str = ACCOUNT) -> list[dict[str, Any]]:

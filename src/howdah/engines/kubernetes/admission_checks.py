@@ -1,4 +1,4 @@
-"""Says in one line why the cluster refuses a job, and finds quotas into which its gang can never fit."""
+"""Explains in one line why the cluster refuses a job, and finds quotas into which its gang can never fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUANTITY = re.compile(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)([A-Za-z]*)")
 
 
 def refusal_text(what: str, error: ApiRefused, api: KubernetesApi) -> str:
-    """Return one line about an object that the cluster refuses."""
+    """Return one line about an object, `what`, that the cluster refuses."""
     text = " ".join(str(error).split())
     if error.status == 404 and "namespaces" in text:
         hint = "`howdah config set kubernetes.namespace NAME`"
@@ -32,9 +32,9 @@ def refusal_text(what: str, error: ApiRefused, api: KubernetesApi) -> str:
 def check_quotas(
     api: KubernetesApi, job: JobSpec, pods: Mapping[str, Mapping[str, Any]], master: Mapping[str, Any]
 ) -> None:
-    """Refuse a job of which too much runs at once for a quota of the namespace: the master with the largest stage of
-    the gang, or with one task if there is no gang. `pods` has a pod of each role. Quotas of a part of the pods (scopes)
-    are left to the cluster.
+    """Refuse a job that needs more at once than a quota of the namespace allows: the master with the largest stage of
+    the gang, or with one task if there is no gang. `pods` has a pod of each role. Quotas that count only some pods
+    (scopes) are left to the cluster.
 
     Raises:
         EngineRejected: a quota can never be met.
@@ -64,7 +64,7 @@ def check_quotas(
 
 
 def _amounts(pod: Mapping[str, Any]) -> dict[str, float]:
-    """Return how much of what a quota may count a pod needs."""
+    """Return the amounts that a pod needs of each resource that a quota may count."""
     (container,) = pod["spec"]["containers"]
     found = {"pods": 1.0, "count/pods": 1.0}
     for kind in ("requests", "limits"):
@@ -73,7 +73,8 @@ def _amounts(pod: Mapping[str, Any]) -> dict[str, float]:
 
 
 def check_named_objects(api: KubernetesApi, pods: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a job whose pods name a Secret or a claim that does not exist: the cluster would let them wait for ever.
+    """Refuse a job whose pods name a Secret or a claim that does not exist, because the cluster would let them wait for
+    ever.
 
     Raises:
         EngineRejected: there is no such object in the namespace.

@@ -1,7 +1,7 @@
-"""The allocator that runs in the master's pod: it creates a pod for each container, and watches what becomes of them.
+"""The allocator that runs in the master's pod: it creates a pod for each container, and watches the pods.
 
 A pod is a granted container as soon as it is on a node. It runs the bootstrap, which asks this master what to run
-(docs/adr/0017). What is to be created and deleted is worked off by one task, in the order in which it was asked for.
+(docs/adr/0017). One task creates and deletes pods, in the order of the requests.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from howdah.wire.clock import since_boot
 CALLS_AT_ONCE, POLL_S, RELEASE_GRACE_S = 16, 1.0, 1
 AGAIN_S, NOTED_EVERY_S = 1.0, 60.0
 SILENCE_LIMIT_S = 900.0
-"""For so long the API server may not answer, or refuse what it allowed before, as one that starts does; the programs
-run on meanwhile."""
+"""Seconds for which the API server may not answer, or may refuse what it allowed before, as a starting server does; the
+programs run on meanwhile."""
 IMAGE_LIMIT_S = 90.0
-"""So long a node tries to get an image, or to create a container, before the container counts as ended."""
+"""Seconds for which a node tries to get an image, or to create a container, before the container counts as ended."""
 REPLACED_AFTER_S, JOB_ANSWER_S, CREATES_LIMIT_S = 30.0, 0.5, 15.0
 MESSAGE_LIMIT = 4096
-"""So many bytes of a container's last message a node keeps."""
+"""The most bytes of a container's last message that a node keeps."""
 WATCH, CALLS = "watch", "calls"
-"""The two parts that use the API: what hears of pods, and what creates and deletes them."""
+"""The two parts that use the API: the watch of the pods, and the calls that create and delete them."""
 _HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
 _ANNOUNCED = {"preempted": "preemption", "lost": "unhealthy"}
 _NOT_ALLOWED = (http.client.UNAUTHORIZED, http.client.FORBIDDEN)
@@ -64,15 +64,15 @@ class HeldPod:
     role: str
     """The role that the container was asked for."""
     preferences: ContainerPreferences
-    """What the container should be like, beyond what the spec says."""
+    """The preferences for the container, beyond the spec."""
     container: Container | None = None
     """The granted container; None while the pod has no node."""
     is_wanted: bool = True
     """Whether the master still waits for it, or uses it."""
     is_announced: bool = False
-    """Whether the master knows that it is taken away."""
+    """Whether the master knows that the pod will be taken away."""
     troubled_since: float = 0.0
-    """When the node first said that it cannot start the container; 0.0 if it has not."""
+    """When the node first reported that it cannot start the container; 0.0 if it has not."""
 
 
 class KubernetesAllocator(PullAllocator):
@@ -81,9 +81,9 @@ class KubernetesAllocator(PullAllocator):
     restarts = True
     runs_images = needs_images = True  # a pod never starts without its image
     termination_log = Path("/dev/termination-log")
-    """What this file holds becomes the last message of the master's container."""
+    """The content of this file becomes the last message of the master's container."""
     refused_again_s = 5.0
-    """After how many seconds the API server is asked again for what it has refused."""
+    """Seconds after which the API server is asked again for a call that it has refused."""
 
     def __init__(self, context: MasterContext, api: KubernetesApi) -> None:
         super().__init__(context)
@@ -121,7 +121,7 @@ class KubernetesAllocator(PullAllocator):
 
     @classmethod
     async def open(cls, context: MasterContext) -> KubernetesAllocator:
-        """Use this pod's own service account; outside of a cluster, the kubeconfig of the job's settings."""
+        """Use this pod's own service account; outside of a cluster, use the kubeconfig of the job's settings."""
         if kubeconfig.in_pod():
             cluster = kubeconfig.own_cluster()
             allocator = cls(context, KubernetesApi(cluster, cluster.namespace))
@@ -142,7 +142,8 @@ class KubernetesAllocator(PullAllocator):
         return allocator
 
     def _count_masters(self) -> int:
-        """Return the number of this master. Pods of earlier ones may be gone, but not what they have written."""
+        """Return the number of this master. The pods of earlier masters may be gone, but the files that they have
+        written are not."""
         selector = f"{manifests.JOB}={self._job_id},{manifests.ROLE}={manifests.MASTER}"
         pods = self._api.get(self._api.path("pods", labelSelector=selector))["items"]
         names = [uris.name(each.uri) for each in filesystem(self._context.directory).children(self._context.directory)]
@@ -174,7 +175,8 @@ class KubernetesAllocator(PullAllocator):
         return max((since_boot() - since for since, _ in self._troubles.values()), default=0.0)
 
     def signalled(self, signal: str) -> Event:
-        """Return that the master's pod is taken away, and another one follows, unless somebody ends the Job."""
+        """Return the event that the master's pod is taken away and another one follows, unless somebody ends the
+        Job."""
         now = time.time()
         self._ask_for_job().join(JOB_ANSWER_S)
         answers = self._jobs[:1]
@@ -194,7 +196,7 @@ class KubernetesAllocator(PullAllocator):
         return AllocationLost(now, cause, comes_back, manifests.MASTER_GRACE_S - JOB_ANSWER_S)
 
     def _ask_for_job(self) -> threading.Thread:
-        """Ask once what became of the Job, in a thread: the answer is wanted when the master's pod is taken away."""
+        """Ask once for the state of the Job, in a thread: the answer is needed when the master's pod is taken away."""
 
         def ask() -> None:
             with contextlib.suppress(HowdahError):
@@ -239,7 +241,7 @@ class KubernetesAllocator(PullAllocator):
                 self._loop.call_later(wait_s, self._changed.set)
 
     async def _work_once(self) -> float:
-        """Create and delete what is to be; return after how many seconds to try again, 0.0 for not at all."""
+        """Create and delete the requested pods; return the seconds after which to try again, 0.0 for not at all."""
         for role, count in self._counts.items():
             waiting = self._waiting(role)
             kept = [held for held in waiting if held.preferences == self._preferences[role]][:count]
@@ -262,7 +264,7 @@ class KubernetesAllocator(PullAllocator):
         return [held for held in self._held.values() if held.role == role and held.is_wanted and not held.container]
 
     async def _create(self, role: str, count: int) -> float:
-        """Create pods; return after how many seconds to try again if a quota is in the way, else 0.0."""
+        """Create pods; if a quota prevents that, return the seconds after which to try again, else 0.0."""
         preferences, unused = self._preferences[role], self._unused.setdefault(role, [])
         try:
             while count:
@@ -322,7 +324,7 @@ class KubernetesAllocator(PullAllocator):
         return await asyncio.wrap_future(call)
 
     def _forget(self, held: HeldPod) -> None:
-        """Hold a pod no more, and let its key go."""
+        """Stop holding a pod, and drop its key."""
         self._held.pop(held.name, None)
         self._keys.drop(held.name)
         if self._keys.unneeded:
@@ -344,7 +346,7 @@ class KubernetesAllocator(PullAllocator):
         return POLL_S
 
     def _heard(self, part: str) -> None:
-        """Take note that the API server has answered the watch, or the calls."""
+        """Note that the API server has answered the watch, or the calls."""
         since, _ = self._troubles.pop(part, (0.0, None))
         if since and not self._troubles:
             seconds, template = since_boot() - since, "{manager} answers again after {seconds} s"
@@ -353,8 +355,8 @@ class KubernetesAllocator(PullAllocator):
             self._changed.set()
 
     def _lost(self, part: str, error: HowdahError) -> None:
-        """Take note that it has not answered, or has refused. What it has allowed before it may allow again: one that
-        starts refuses all, until it has read everybody's rights."""
+        """Note that the API server has not answered, or has refused. A refusal may end if the same was allowed before:
+        a starting server refuses everything until it has read the rights of all users."""
         allowed_before = self._watch.has_followed if part == WATCH else self._has_created
         is_passing = isinstance(error, ApiRefused) and error.status in _NOT_ALLOWED and allowed_before
         if not isinstance(error, EngineUnavailable) and not is_passing:
@@ -446,7 +448,7 @@ class KubernetesAllocator(PullAllocator):
         return [PendingReason("said", {"text": f"{role}: {text}"}) for role, text in dict.fromkeys(said) if text]
 
     def _note_wait(self, role: str, reason: str) -> None:
-        """Tell people why a role waits, once a minute at most."""
+        """Report why a role waits, at most once a minute."""
         now = time.monotonic()
         if now - self._noted.get(role, -NOTED_EVERY_S) >= NOTED_EVERY_S:
             self._noted[role] = now
@@ -482,7 +484,8 @@ class KubernetesAllocator(PullAllocator):
 
 
 def outcome_message(outcome: Outcome) -> bytes:
-    """Return what clients read of a master that has seen its job through; a node keeps no more than MESSAGE_LIMIT."""
+    """Return the message that a master that has completed its job leaves for clients; a node keeps no more than
+    MESSAGE_LIMIT bytes."""
     reason, finished = str(outcome.diagnostics), time.time()
     while True:
         said = {"state": outcome.state.value, "diagnostics": reason, "finished": finished}

@@ -18,16 +18,15 @@ from howdah.engines.kubernetes.kubeconfig import ClusterAccess
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
 
 CALL_LIMIT_S = 15.0
-"""How long one call may take."""
+"""Seconds that one call may take."""
 BUSY_LIMIT_S = 20.0
-"""How long a call is repeated to a server that says that it is busy."""
+"""Seconds for which a call is repeated while the server says that it is busy."""
 WATCH_S = 240
-"""After so many seconds the server ends a watch, and the next one begins."""
+"""Seconds after which the server ends a watch, and the next one begins."""
 _WATCH_SILENCE_S = WATCH_S + 30.0
 _BUSY = (429, 500, 502, 503, 504)
 _CONFLICT = "Conflict"
-"""Several servers have counted something, such as what of a quota is used, at the same time: one of them may try
-again."""
+"""Several servers have updated a count, such as the use of a quota, at the same time: one of them may try again."""
 _BROKEN = (http.client.RemoteDisconnected, http.client.CannotSendRequest, ConnectionError, ssl.SSLEOFError)
 MERGE = "application/merge-patch+json"
 
@@ -35,7 +34,8 @@ Object = dict[str, Any]
 
 
 class ApiRefused(EngineRejected):
-    """The API server says no; `status` is that of HTTP, `reason` is Kubernetes' own word, such as `AlreadyExists`."""
+    """The API server refuses a call; `status` is the HTTP status, `reason` is Kubernetes' own word, such as
+    `AlreadyExists`."""
 
     def __init__(self, text: str, status: int, reason: str) -> None:
         super().__init__(text)
@@ -48,7 +48,7 @@ class ApiRefused(EngineRejected):
 
 
 class WatchExpired(HowdahError):
-    """The server does not remember what changed since the last event: everything must be listed again."""
+    """The server no longer remembers the changes since the last event: everything must be listed again."""
 
 
 class KubernetesApi:
@@ -76,7 +76,7 @@ class KubernetesApi:
         return cls(cluster, own["namespace"] or cluster.namespace or "default")
 
     def close(self) -> None:
-        """Close what is open, and end watches."""
+        """Close open connections, and end watches."""
         for watch in list(self._watches):
             with contextlib.suppress(OSError):  # the thread that reads from it closes it
                 watch.shutdown(socket.SHUT_RDWR)
@@ -90,8 +90,8 @@ class KubernetesApi:
         return f"{path}?{urllib.parse.urlencode(query)}" if query else path
 
     def on_server(self, path: str) -> str:
-        """Return a path of the API as a request names it: below the path of the server's URL, which a proxy of several
-        clusters has."""
+        """Return a path of the API as a request names it: below the path of the server's URL, if it has one, as behind
+        a proxy for several clusters."""
         return self._address.path.rstrip("/") + path
 
     def get(self, path: str) -> Object:
@@ -108,7 +108,7 @@ class KubernetesApi:
             return None
 
     def create(self, kind: str, body: Mapping[str, Any], dry_run: bool = False) -> Object:
-        """Create an object; with `dry_run` the server does all but keep it."""
+        """Create an object; with `dry_run` the server checks everything but does not store it."""
         query = {"dryRun": "All", "fieldValidation": "Strict"} if dry_run else {}
         return self.call("POST", self.path(kind, **query), body)
 
@@ -174,7 +174,7 @@ class KubernetesApi:
                 return answer, content
 
     def authorization(self) -> dict[str, str]:
-        """Return the header that says who calls; none if a certificate does."""
+        """Return the header that identifies the caller; none if a certificate does."""
         token = self.cluster.token().strip()
         return {"Authorization": f"Bearer {token}"} if token else {}
 
@@ -182,7 +182,7 @@ class KubernetesApi:
         return {"Content-Type": kind or "application/json", "Accept": "application/json", **self.authorization()}
 
     def _connect(self, limit_s: float) -> http.client.HTTPConnection:
-        """Return a new connection, each of whose reads and writes takes `limit_s` at most."""
+        """Return a new connection, each of whose reads and writes takes at most `limit_s`."""
         connection = http.client.HTTPConnection(self._address.hostname or "", timeout=limit_s)
         connection.auto_open = 0  # it would open another one without TLS
         connection.sock = self.open_socket(limit_s)
@@ -248,7 +248,7 @@ class KubernetesApi:
                 connection.close()
 
     def unavailable(self, error: BaseException) -> EngineUnavailable:
-        """Return the error that says that the server does not answer."""
+        """Return the error for a server that does not answer."""
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         if isinstance(error, ssl.SSLCertVerificationError):
             reason = f"its certificate is not trusted: {error.verify_message}"
@@ -256,7 +256,7 @@ class KubernetesApi:
         return EngineUnavailable(f"{where} does not answer: {reason}")
 
     def _error(self, status: int, data: bytes) -> HowdahError:
-        """Return the error that an answer means. 401 says nothing but that these credentials are not accepted."""
+        """Return the error for an answer. 401 only says that these credentials are not accepted."""
         if status == http.client.GONE:
             return WatchExpired(self.cluster.server)
         try:

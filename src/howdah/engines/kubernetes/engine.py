@@ -1,4 +1,4 @@
-"""The engine as clients use it: submits a job as a Job of Kubernetes, and reads back what became of it."""
+"""The engine as clients use it: it submits a job as a Job of Kubernetes, and reads back its state."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CLEAN_S, LOST_SUBMISSION_S = 0.3, 3600.0
 MAX_PACKED_BYTES = 600_000  # a Secret has 1 MiB at most
 SIGNED_S = 7 * 86400  # the longest that S3 allows
 ORIGIN = "origin.json"
-"""The file of a job's directory that says to which namespace, on which cluster, the job belongs, and to whom."""
+"""The file of a job's directory that names the cluster, the namespace and the user to which the job belongs."""
 _PLANNED = PREFIX + "plan"
 
 
@@ -175,7 +175,7 @@ class KubernetesEngine(Engine):
         return job_id
 
     def _undo_submission(self, job_id: str, job: JobSpec | None) -> None:
-        """Remove what there is of a job whose submission was not completed. `job` is None if nothing of it is known."""
+        """Remove the parts of a job whose submission was not completed. `job` is None if it is not known."""
         for undo in (
             lambda: self._api.delete("jobs", job_id),
             lambda: abandon(job, job_id, self._conf_dir) if job is not None else None,
@@ -206,7 +206,7 @@ class KubernetesEngine(Engine):
         }
 
     def _sweep(self) -> None:
-        """Clean up after submissions and masters that were killed; what cannot be done now is left to the next time."""
+        """Clean up after submissions and masters that were killed; steps that fail now are left to the next time."""
         with contextlib.suppress(HowdahError):
             jobs = self._list("jobs", **self._user_labels)
             living = {
@@ -229,13 +229,13 @@ class KubernetesEngine(Engine):
                                 self._delete_secrets(job_id)
 
     def _delete_secrets(self, job_id: str) -> None:
-        """Delete what the Job of a killed master would keep for days."""
+        """Delete the secrets that the Job of a killed master would keep for days."""
         for secret in self._list("secrets", **{manifests.JOB: job_id}):
             self._api.delete("secrets", name_of(secret))
 
     def _is_own(self, job_id: str, user: str = "") -> bool:
-        """Return whether a job whose directory the home has is one of this namespace, and of this user: others may keep
-        theirs there, too. A job of which nobody knows is not."""
+        """Return whether a job whose directory is in the home belongs to this namespace and this user: others may keep
+        their jobs there, too. A job without a record of that does not belong to them."""
         uri, uid = uris.join(self._directory(job_id), ORIGIN), self._find_namespace_uid()
         with contextlib.suppress(HowdahError, ValueError, KeyError, TypeError):
             origin = json.loads(self._files.read_bytes(uri))
@@ -243,9 +243,10 @@ class KubernetesEngine(Engine):
         return False
 
     def _find_namespace_uid(self) -> str:
-        """Return what no other namespace has, on this cluster or another one; "" if nobody says. It is the uid of an
-        object that every namespace has and that whoever may submit may read, because not everybody may read the
-        namespace itself. (The server's URL differs by where one looks from, and two clusters may have the same.)"""
+        """Return a text that no other namespace has, on this cluster or another one; "" if it is not known. It is the
+        uid of an object that every namespace has and that everyone who may submit may read, because not everybody may
+        read the namespace itself. (The server's URL depends on the place from which one connects, and two clusters may
+        have the same URL.)"""
         if self._namespace_uid is None:
             self._namespace_uid = ""
             with contextlib.suppress(ApiRefused):
@@ -310,7 +311,7 @@ class KubernetesEngine(Engine):
         )
 
     def _master_address(self, directory: str, pod: Object | None) -> str:
-        """Return the address that this pod's master has written down; "" if there is none yet."""
+        """Return the address that this pod's master has recorded; "" if there is none yet."""
         address = str((pod or {}).get("status", {}).get("podIP") or "")
         with contextlib.suppress(HowdahError, ValueError, KeyError):
             url = JobFiles(directory, self._conf_dir).master_url()
@@ -318,7 +319,7 @@ class KubernetesEngine(Engine):
         return ""
 
     def _recorded_end(self, directory: str) -> tuple[State, str, float] | None:
-        """Return what the event log says of a job's end: the pod of its master may be gone, with its node."""
+        """Return the end of a job by its event log: the pod of its master, and its node, may be gone."""
         with contextlib.suppress(HowdahError):
             view, _ = JobFiles(directory, self._conf_dir).view()
             if view.outcome is not None:
@@ -326,7 +327,7 @@ class KubernetesEngine(Engine):
         return None
 
     def _report_of_files(self, common: Mapping[str, Any], pod: Object | None) -> JobReport | None:
-        """Return the report of a job whose Job the cluster has no more; its master may not have ended yet."""
+        """Return the report of a job whose Job is no longer in the cluster; its master may not have ended yet."""
         files = JobFiles(common["directory"], self._conf_dir)
         found = files.submitted()
         if found is None:
@@ -356,8 +357,8 @@ class KubernetesEngine(Engine):
         return dataclasses.replace(report, master=self.reach_url(report.id, report.master))
 
     def reach_url(self, job_id: str, url: str) -> str:
-        """Return a URL that leads from this machine to what a process of the job serves at `url`: `url` itself, where
-        the pods' network leads there, else one with a port of this machine that the API server forwards."""
+        """Return a URL that leads from this machine to the server of a process of the job at `url`: `url` itself, if
+        the pods' network can be reached, else one with a port of this machine that the API server forwards."""
         from howdah.engines.kubernetes.port_forward import PodForward, reaches  # while the master starts
 
         if not self._forwards and reaches(url):  # who needs a tunnel to one pod needs it to all
@@ -375,7 +376,7 @@ class KubernetesEngine(Engine):
         return urllib.parse.urlunsplit(address._replace(netloc=self._forwards[pod, address.port].address))
 
     def cancel(self, job_id: str) -> None:
-        """Let the cluster end the Job. It stays, with its end, so that every machine sees what became of the job."""
+        """Let the cluster end the Job. The Job stays, with its end, so that every machine sees how the job ended."""
         if not job_id.startswith(PREFIX) or (job := self._api.find(self._api.path("jobs", job_id))) is None:
             return
         if job_condition(job, "Complete", "Failed") is None:
@@ -407,8 +408,8 @@ class KubernetesEngine(Engine):
         return [PendingReason("said", {"text": f"{role}: {text}"}) for role, text in found if text]
 
     def _refusal(self, job_id: str, role: str) -> str:
-        """Return why the cluster would refuse a pod of this role now, as for a quota that is used up; "" if it would
-        not."""
+        """Return why the cluster would refuse a pod of this role now, for example because a quota is used up; "" if it
+        would not."""
         found = JobFiles(self._directory(job_id), self._conf_dir).submitted()
         staged = found[0] if found is not None else None
         if staged is not None and role in staged.job.roles:
@@ -421,7 +422,8 @@ class KubernetesEngine(Engine):
         return ""
 
     def _last_warning(self, job_id: str) -> str:
-        """Return the last warning of the cluster about a Job, as that its pod was refused; "" if there is none."""
+        """Return the last warning of the cluster about a Job, for example that its pod was refused; "" if there is
+        none."""
         path = self._api.path("events", fieldSelector=f"involvedObject.name={job_id},type=Warning")
         warnings = sorted(self._api.get(path)["items"], key=lambda event: str(event.get("lastTimestamp") or ""))
         return str(warnings[-1].get("message") or "") if warnings else ""
@@ -438,7 +440,7 @@ class KubernetesEngine(Engine):
 
 
 def _refuse_foreign_keys(job: JobSpec) -> None:
-    """Refuse what only YARN does.
+    """Refuse options that only YARN supports.
 
     Raises:
         SpecError: the job asks for it.
@@ -453,9 +455,9 @@ def _refuse_foreign_keys(job: JobSpec) -> None:
 
 
 def _refuse_unmounted_paths(staged: StagedJob, options: Mapping[str, Any]) -> None:
-    """Refuse data on this machine that no pod sees: inputs would be missing there, and outputs and checkpoints would go
-    with the pod. The master itself moves outputs to their places and looks for checkpoints, so that a volume of the
-    job's own, which its pod does not mount, will not do for them.
+    """Refuse data on this machine that no pod sees: inputs would be missing there, and outputs and checkpoints would be
+    lost with the pod. The master itself moves outputs to their places and looks for checkpoints, so these must not be
+    in a volume of the job's own, which its pod does not mount.
 
     Raises:
         SpecError: an input, output or directory is in no volume, or pods may not write what they have to.
@@ -481,7 +483,7 @@ def _refuse_unmounted_path(place: str, uri: str, volumes: Sequence[manifests.Vol
 
 
 def _refuse_unwritable_path(place: str, uri: str, volumes: Sequence[manifests.Volume]) -> None:
-    """Refuse what is in none of these volumes, or in one that pods may only read."""
+    """Refuse a path that is in none of these volumes, or in one that pods may only read."""
     _refuse_unmounted_path(place, uri, volumes)
     path = Path(uris.path(uri)) if uri.startswith("file:") else Path()
     around = [volume for volume in volumes if path.is_relative_to(volume.inside)]

@@ -14,18 +14,18 @@ from howdah.engines.kubernetes.pod_status import container_state, taken_away, wa
 from howdah.spec import State
 
 ENDING = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")
-"""The conditions of a Job that has ended, or, the last two, that waits for the ends of its pods."""
+"""The conditions of a Job that has ended; the last two are those of a Job that waits for the ends of its pods."""
 
 
 def job_condition(job: Object, *kinds: str) -> Object | None:
-    """Return the first condition of these kinds that a Job is in; None for none."""
+    """Return the first condition of these kinds that is true for a Job; None if there is none."""
     found = (each for each in job["status"].get("conditions") or () if each["status"] == "True")
     return next((each for each in found if each["type"] in kinds), None)
 
 
 def outcome_of(pod: Object | None) -> tuple[State, str, float] | None:
-    """Return a job's state, why it is in it, and when it ended, as a master that saw its job through leaves them in its
-    container's last message; None if there is no such message."""
+    """Return a job's state, its reason, and the time of its end, from the last message of the master's container, where
+    a master that completes its job leaves them; None if there is no such message."""
     last = container_state(pod, "terminated") if pod is not None else None
     with contextlib.suppress(ValueError, KeyError, TypeError):
         outcome = json.loads((last or {}).get("message") or "")

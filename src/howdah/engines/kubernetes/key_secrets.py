@@ -1,4 +1,4 @@
-"""Knows which Secret of a job holds the key of which pod, and which of them no pod needs any more.
+"""Tracks which Secret of a job holds the key of which pod, and which Secrets no pod needs any more.
 
 A master may create and delete Secrets, but not list them (docs/kubernetes.md, "Rights").
 """
@@ -10,11 +10,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 KEYS_IN_SECRET = 1000
-"""A Secret has at most 1 MiB."""
+"""The most keys in one Secret, which has at most 1 MiB."""
 
 
 class KeySecrets:
-    """Counts the pods that need each Secret. A name without a pod needs its Secret, too, while it may still get one."""
+    """Counts the pods that need each Secret. A name without a pod also needs its Secret, while a pod of that name may
+    still be created."""
 
     def __init__(self) -> None:
         self._secret_of: dict[str, str] = {}
@@ -23,12 +24,12 @@ class KeySecrets:
         """Secrets that no pod needs, and that are still to be deleted."""
 
     def add(self, secret: str, names: Collection[str]) -> None:
-        """Take note that a Secret holds the keys of the pods with these names."""
+        """Note that a Secret holds the keys of the pods with these names."""
         self._secret_of.update(dict.fromkeys(names, secret))
         self._users[secret] += len(names)
 
     def add_pod(self, pod: Mapping[str, Any], is_needed: bool) -> None:
-        """Take note of the Secret that a pod of an earlier master mounts."""
+        """Note the Secret that a pod of an earlier master mounts."""
         (secret,) = [each["secret"]["secretName"] for each in pod["spec"]["volumes"] if each["name"] == "key"] or [""]
         if secret and is_needed:
             self.add(secret, [pod["metadata"]["name"]])
@@ -41,7 +42,7 @@ class KeySecrets:
         return self._secret_of[name]
 
     def drop(self, name: str) -> None:
-        """Take note that there is no pod of this name any more, or none that needs its key."""
+        """Note that there is no pod of this name any more, or none that needs its key."""
         secret = self._secret_of.pop(name, "")
         if secret:
             self._users[secret] -= 1

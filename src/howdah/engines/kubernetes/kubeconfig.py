@@ -1,4 +1,5 @@
-"""Finds the API server and who this process is to it: in a pod by the pod's service account, elsewhere by a kubeconfig.
+"""Finds the API server and this process's identity for it: in a pod by the pod's service account, elsewhere by a
+kubeconfig.
 
 Outside a cluster a kubeconfig may name a program that prints credentials (client.authentication.k8s.io), as clouds do.
 """
@@ -25,28 +26,29 @@ from howdah.spec.values import dataclass
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 PLUGIN_LIMIT_S = 60.0
 _EARLY_S = 60.0
-"""A program is asked for another token so long before the last one expires."""
+"""Seconds before a token expires at which the program is asked for another one."""
 _UNKNOWN_TO_HOWDAH = ("as", "as-groups", "as-uid", "as-user-extra", "auth-provider", "username")
-"""Says in another way who calls: without it, calls would be made by somebody else, or by nobody."""
+"""Other ways to identify the caller. If they were ignored, calls would be made under another identity, or under
+none."""
 _KNOWN = "token, tokenFile, client-certificate and exec"
 
 
 @dataclass(frozen=True)
 class ClusterAccess:
-    """An API server, and how to call it."""
+    """An API server, and the way to call it."""
 
     server: str
     """The URL by which this machine calls the API server."""
     namespace: str
     """The namespace of the context; "" if it names none."""
     name: str
-    """What people know it by: the context, or the pod's own cluster."""
+    """The name for people: that of the context, or the pod's own cluster."""
     tls: ssl.SSLContext | None
-    """For https. It may hold a certificate that says who calls."""
+    """The TLS settings for https. They may hold a certificate that identifies the caller."""
     token: Callable[[], str]
     """Returns the bearer token that is valid now; "" if the certificate is enough."""
     tls_name: str = ""
-    """The name in the server's certificate, where it is not that of the URL."""
+    """The name in the server's certificate, if it differs from that of the URL."""
     proxy: str = ""
     """The URL of the proxy by which the server is reached; "" for none."""
 
@@ -103,8 +105,8 @@ def load(setting: str, context: str) -> ClusterAccess:
 
 
 def _merged(files: list[Path]) -> tuple[dict[str, Any], str]:
-    """Return what the files say, of two entries with one name the first, and the names of the files that exist. Paths
-    in a file are relative to it."""
+    """Return the merged content of the files (of two entries with one name the first counts), and the names of the
+    files that exist. Paths in a file are relative to it."""
     known: dict[str, Any] = {"contexts": {}, "clusters": {}, "users": {}, "current-context": ""}
     found = [path for path in files if path.exists()]
     if not found:
@@ -157,14 +159,15 @@ def _cluster(
 
 
 def _content(entry: Mapping[str, Any], name: str) -> bytes:
-    """Return what a kubeconfig holds as `NAME-data`, or names as a file under `NAME`; b"" for neither."""
+    """Return the value that a kubeconfig holds as `NAME-data`, or in the file that it names under `NAME`; b"" for
+    neither."""
     if entry.get(f"{name}-data"):
         return base64.b64decode(str(entry[f"{name}-data"]), validate=True)
     return Path(entry[""], str(entry[name])).read_bytes() if entry.get(name) else b""
 
 
 def load_certificate(tls: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Let `tls` show a certificate. OpenSSL reads it from a file, which no disk has."""
+    """Let `tls` present a certificate. OpenSSL can read it only from a file, so a file is used that is on no disk."""
     file = os.memfd_create("certificate")
     try:
         with os.fdopen(os.dup(file), "wb") as stream:

@@ -29,12 +29,14 @@ JOB, ROLE, USER = "howdah/job", "howdah/role", "howdah/user"
 """Labels of all objects of a job; the role of the master's pod is MASTER."""
 MASTER = "howdah-master"
 SUBMITTED, NAME, OWNER, CANCELLED = "howdah/submitted", "howdah/name", "howdah/owner", "howdah/cancelled-by"
-"""Annotations of the Job: seconds since 1970, the job's name, its user, and who has cancelled it."""
+"""Annotations of the Job: its submission in seconds since 1970, the job's name, its user, and the user who has
+cancelled it."""
 KEPT_S = 7 * 86400
-"""A Job that has ended, and with it the logs and statuses of its pods, is kept so long by the cluster."""
+"""Seconds for which the cluster keeps a Job that has ended, and with it the logs and statuses of its pods."""
 MASTER_MEMORY_MIB, MASTER_GRACE_S, SAVE_GRACE_S = 512, 30, 15
 LEAVE_S, MAX_STOP_S = 15, 3600
-"""Seconds in which what has stopped leaves its pod; and the most that a node waits for programs that stop."""
+"""Seconds within which stopped processes leave their pod; and the most seconds that a node waits for programs to
+stop."""
 _DIRECTORY, _LABEL = "/howdah", re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _NO_NAME, _ROLE_LETTERS = re.compile(r"[^a-z0-9]+"), 12
 _KUEUE, _COSCHEDULING = "kueue.x-k8s.io", "scheduling.x-k8s.io/pod-group"
@@ -43,7 +45,7 @@ _VOLUME = re.compile(r"(?:claim:(?P<claim>[a-z0-9.-]+):)?(?P<path>/[^:]*)(?::(?P
 
 @dataclass(frozen=True)
 class Volume:
-    """What pods mount: a directory of the nodes, or a PersistentVolumeClaim."""
+    """A volume that pods mount: a directory of the nodes, or a PersistentVolumeClaim."""
 
     source: str
     """The directory on the nodes, or the claim's name."""
@@ -70,12 +72,12 @@ class Volume:
         return cls(source, inside, bool(found["claim"]), bool(found["ro"]))
 
     def sees(self, path: Path) -> bool:
-        """Return whether pods see `path` of this machine: it is mounted where this machine has it."""
+        """Return whether pods see `path` of this machine: it is mounted at the same path as on this machine."""
         return path.is_relative_to(self.inside) and (self.is_claim or self.source == self.inside)
 
 
 def job_volumes(job: JobSpec, options: Mapping[str, Any], role: str = "") -> list[Volume]:
-    """Return what the pods of a role mount, "" for the master's; the job's own mounts come last."""
+    """Return the volumes that the pods of a role mount, "" for the master's; the job's own mounts come last."""
     found = [Volume.parse(text, "kubernetes.volumes") for text in options["volumes"]]
     if role:
         found += [Volume.parse(text, "environment.mounts") for text in job.environment.mounts]
@@ -90,20 +92,20 @@ def job_volumes(job: JobSpec, options: Mapping[str, Any], role: str = "") -> lis
 
 
 def label(text: str) -> str:
-    """Return a text as the value of a label, which other texts hardly have."""
+    """Return the value of a label that stands for a text; other texts hardly ever have the same value."""
     if _LABEL.fullmatch(text):
         return text
     return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40].rstrip("-") + f"-{sum(text.encode()) % 997}"
 
 
 def base_name(job_id: str, role: str, ending: str) -> str:
-    """Return how the names of pods of a role begin, which end with a number. Each may be the value of a label, too,
-    which has 63 letters at most."""
+    """Return the beginning of the names of a role's pods; a number follows it. Each name may also be the value of a
+    label, which has at most 63 letters."""
     return f"{job_id}-{_NO_NAME.sub('-', role.lower()).strip('-')[:_ROLE_LETTERS].rstrip('-')}-{ending}"
 
 
 def image_of(job: JobSpec, options: Mapping[str, Any], role: str = "") -> str:
-    """Return the image of a role's pods, or of the master's, which may be in any image that the job has.
+    """Return the image of a role's pods, or of the master's pod, which may use any image of the job.
 
     Raises:
         SpecError: nobody names one.
@@ -123,7 +125,7 @@ def image_of(job: JobSpec, options: Mapping[str, Any], role: str = "") -> str:
 def master_job(
     job_id: str, staged: StagedJob, options: Mapping[str, Any], settings: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the Job of a master. It is suspended: nothing runs before all that it mounts is there."""
+    """Return the Job of a master. It is suspended, so that nothing runs before everything that it mounts is there."""
     job, labels = staged.job, {JOB: job_id, ROLE: MASTER, USER: label(staged.user)}
     memory = job.master.memory_mib or int(settings.get("master_memory_mib") or MASTER_MEMORY_MIB)
     vcores = job.master.vcores or int(settings.get("master_vcores") or 1)
@@ -250,7 +252,7 @@ def bootstrap_map(job_id: str, owner: Sequence[Mapping[str, Any]]) -> dict[str, 
 
 
 def owner_of(job_id: str, uid: str) -> list[dict[str, Any]]:
-    """Return the owner references of what a Job owns; none where there is no Job."""
+    """Return the owner references of the objects that a Job owns; none if there is no Job."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job_id, "uid": uid}
     return [{**owner, "controller": False, "blockOwnerDeletion": False}] if uid else []
 
@@ -258,7 +260,7 @@ def owner_of(job_id: str, uid: str) -> list[dict[str, Any]]:
 def _pod_spec(
     options: Mapping[str, Any], image: str, volumes: Sequence[Volume], wanted: Resources, node_label: str
 ) -> dict[str, Any]:
-    """Return what the pods of masters and tasks have in common."""
+    """Return the parts that the specs of masters' and tasks' pods have in common."""
     amounts = {"cpu": str(wanted.vcores), "memory": f"{wanted.memory_mib}Mi"}
     amounts |= {options["gpu_resource"]: str(wanted.gpus)} if wanted.gpus else {}
     amounts |= {name: str(count) for name, count in wanted.named.items()}
@@ -309,7 +311,7 @@ def _mount(
 
 
 def _run_as(spec: dict[str, Any], text: str) -> None:
-    """Let a pod run as a user, in the way that the restricted standard of Pod Security asks for."""
+    """Let a pod run as a user, as the restricted standard of Pod Security demands."""
     user, _, group = text.partition(":")
     if not user.isdecimal() or not (group or "0").isdecimal():
         raise SpecError.at("kubernetes.run_as", f"is {text!r}, must be numbers such as 1000:1000")
@@ -319,8 +321,8 @@ def _run_as(spec: dict[str, Any], text: str) -> None:
 
 
 def _secret_mode(options: Mapping[str, Any]) -> int:
-    """Return the mode of secret files, which belong to root: the cluster lets the group of `run_as` read them, too. The
-    user of an image is not known, and nobody else is in the pod."""
+    """Return the mode of secret files, which belong to root. With `run_as` the cluster also lets its group read them.
+    Otherwise the user of the image is not known, and everybody may read them: nobody else is in the pod."""
     return 0o400 if options["run_as"] else 0o444
 
 
@@ -337,7 +339,7 @@ def _node_label(job: JobSpec, role: str) -> str:
 
 
 def _node_term(text: str) -> dict[str, Any]:
-    """Return what selects nodes with a label `key=value`, or with a label of this key."""
+    """Return a term that selects nodes with a label `key=value`, or with a label of this key."""
     key, equals, value = text.partition("=")
     return {"key": key, "operator": "In", "values": [value]} if equals else {"key": key, "operator": "Exists"}
 
@@ -345,7 +347,7 @@ def _node_term(text: str) -> dict[str, Any]:
 def _affinity(
     job: JobSpec, role: str, job_id: str, preferences: ContainerPreferences, selected: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return on which nodes a container may and should be."""
+    """Return the nodes on which a container may and should be."""
     node: dict[str, Any] = dict(selected.get("nodeAffinity") or {})
     if preferences.avoid:
         apart = [{"key": "metadata.name", "operator": "NotIn", "values": [host]} for host in preferences.avoid]
@@ -369,5 +371,5 @@ def _affinity(
 
 
 def _python(staged: StagedJob) -> str:
-    """Return the Python of the image; one that the job brings is not there yet when the pod starts."""
+    """Return the Python of the image, because a Python that the job brings is not there yet when the pod starts."""
     return "python3" if staged.python.startswith(".") else staged.python

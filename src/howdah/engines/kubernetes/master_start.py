@@ -1,7 +1,7 @@
 """Starts a master in its pod, which has nothing of the job but a Secret and the bootstrap archive.
 
-The text of this module is a file of the Secret: it brings howdah into the pod, and starts the master. What is on an
-object store has a signed URL, because libraries that read the store come with howdah.
+The text of this module is a file of the Secret: it brings howdah into the pod, and starts the master. Files on an
+object store have signed URLs, because the libraries that read the store come with howdah.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def download(uri: str, signed: dict[str, Any], directory: Path) -> str:
 
 
 def run(command: list[str], directory: Path, environment: dict[str, str], attempts: int) -> int:
-    """Run a master; return its status. One that is killed is followed by another at once, `attempts` in all: the
-    cluster starts another pod ten seconds later, and executors wait for a master not much longer."""
+    """Run a master; return its status. A master that is killed is followed by another at once, up to `attempts` in all:
+    the cluster starts another pod only ten seconds later, and executors wait for a master not much longer than that."""
     told: list[int] = []
     while True:
         master = subprocess.Popen(command, cwd=directory, env=environment)

@@ -1,4 +1,4 @@
-"""Tells from a pod's status how its container ended, why it is taken away, and what it waits for."""
+"""Derives from a pod's status how its container ended, why it is taken away, and what it waits for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAKEN = {
     "DeletionByTaintManager": ("withdrawn", "its node is lost or must not run it any more: {text}"),
     "DeletionByPodGC": ("lost", "its node is gone"),
 }
-"""What the reason of the condition DisruptionTarget means."""
+"""The meanings of the reasons of the condition DisruptionTarget."""
 
 
 def name_of(pod: Mapping[str, Any]) -> str:
@@ -50,7 +50,7 @@ def container_state(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any] | No
 
 
 def taken_away(pod: Mapping[str, Any]) -> tuple[str, Message] | None:
-    """Return the cause and the reason if the cluster, or somebody, takes the pod away."""
+    """Return the cause and the reason if the cluster, or a user, takes the pod away."""
     disruption = condition(pod, "DisruptionTarget")
     if disruption is not None:
         text = str(disruption.get("message") or disruption.get("reason") or "")
@@ -64,8 +64,8 @@ def taken_away(pod: Mapping[str, Any]) -> tuple[str, Message] | None:
 
 
 def _is_node_silent(pod: Mapping[str, Any]) -> bool:
-    """Return whether the pod's node does not answer. Then Kubernetes itself says of its pods that they are not ready
-    (MarkPodsNotReady), and leaves the node's last word about their containers."""
+    """Return whether the pod's node does not answer. In this case Kubernetes itself marks its pods as not ready
+    (MarkPodsNotReady), and keeps the node's last report about their containers."""
     return bool(condition(pod, "Ready", "False") and condition(pod, "ContainersReady"))
 
 
@@ -92,7 +92,7 @@ def end_of(pod: Mapping[str, Any], memory_mib: int) -> Exit | None:
 
 
 def _without_container(pod: Mapping[str, Any], taken: tuple[str, Message] | None) -> Exit:
-    """Return the end of a pod whose container's end is not known: its node refused or ended it."""
+    """Return the end of a pod whose container's end is not known, because its node refused or ended it."""
     reason, text = str(pod["status"].get("reason") or ""), str(pod["status"].get("message") or "")
     if reason or text:
         said = " ".join(f"{reason}: {text}".strip(": ").split())
@@ -103,8 +103,8 @@ def _without_container(pod: Mapping[str, Any], taken: tuple[str, Message] | None
 
 
 def waits_for(pod: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what the pod waits for (`room`, `image`, `start`) with the cluster's words; two empty texts for
-    nothing."""
+    """Return what the pod waits for (`room`, `image`, `start`) with the cluster's words; two empty texts if it does not
+    wait."""
     unscheduled = condition(pod, "PodScheduled", "False")
     if unscheduled is not None:
         return "room", str(unscheduled.get("message") or unscheduled.get("reason") or "")

@@ -1,4 +1,5 @@
-"""Follows the pods of a job in a thread: lists them, then hears of every change, and lists them again when it must."""
+"""Follows the pods of a job in a thread: lists them, then receives every change, and lists them again when
+necessary."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ AGAIN_S, MAX_AGAIN_S = 0.5, 10.0
 
 class PodWatch:
     """Calls `changed(pod)` and `gone(name)` for pods, `heard()` when the server has answered, and `lost(error)` when it
-    has not, or refuses; all of these in the event loop that runs where the watch is made."""
+    has not answered, or has refused. All calls are made in the event loop that runs where the watch is created."""
 
     def __init__(
         self,

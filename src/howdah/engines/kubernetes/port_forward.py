@@ -32,7 +32,7 @@ _PROTOCOL = Subprotocol("v4.channel.k8s.io")
 
 
 def reaches(url: str) -> bool:
-    """Return whether something answers at the address of `url`, without any help."""
+    """Return whether the address of `url` can be reached directly."""
     address = urllib.parse.urlsplit(url)
     try:
         socket.create_connection((address.hostname or "", address.port or 80), REACH_LIMIT_S).close()
@@ -42,8 +42,8 @@ def reaches(url: str) -> bool:
 
 
 class PodForward:
-    """Forwards connections to the port of a pod that `url` names, in threads, until `close`, or until this process
-    ends; `address` is the address on this machine.
+    """Forwards connections to the port of a pod that `url` names. It works in threads until `close`, or until this
+    process ends. `address` is the address on this machine.
 
     Raises:
         EngineUnavailable: `url` names no port.
@@ -60,7 +60,7 @@ class PodForward:
         threading.Thread(target=self._accept_connections, name=f"forward to {pod}", daemon=True).start()
 
     def close(self) -> None:
-        """Take no more connections; those that are open end by themselves."""
+        """Accept no more connections; open connections end by themselves."""
         self._closed.set()
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)  # wakes the thread
@@ -146,8 +146,8 @@ class PodForward:
 
 
 class _ChannelReader:
-    """Puts the messages of the channels together from frames; `refused` is what the channel of errors says, if it
-    does."""
+    """Puts the messages of the channels together from frames; `refused` is the message of the error channel, if there
+    is one."""
 
     def __init__(self) -> None:
         self.refused: str | None = None
@@ -176,7 +176,7 @@ class _ChannelReader:
 
 
 def _wait(*wanted: tuple[socket.socket, bool, bool]) -> list[socket.socket]:
-    """Wait until one of the sockets can be read or written, of those for which that is wanted; return which ones."""
+    """Wait until a socket can be read or written, among those that need it; return the sockets that can."""
     poll = select.poll()
     for each, reads, writes in wanted:
         if reads or writes:
@@ -186,7 +186,7 @@ def _wait(*wanted: tuple[socket.socket, bool, bool]) -> list[socket.socket]:
 
 
 def _read(side: socket.socket) -> Iterator[bytes]:
-    """Yield what can be read now; b"" at the end."""
+    """Yield the bytes that can be read now; b"" at the end."""
     with contextlib.suppress(*_NOT_NOW):
         yield side.recv(_PIECE)
         while isinstance(side, ssl.SSLSocket) and side.pending():
@@ -194,14 +194,14 @@ def _read(side: socket.socket) -> Iterator[bytes]:
 
 
 def _write(side: socket.socket, data: bytearray) -> None:
-    """Write what can be written now, and take it from `data`."""
+    """Write as many bytes as possible now, and remove them from `data`."""
     with contextlib.suppress(*_NOT_NOW):
         if data:
             del data[: side.send(data)]
 
 
 def _has_ended(side: socket.socket) -> bool:
-    """Return whether the other end has closed this connection, and nothing of it is left to read."""
+    """Return whether the other end has closed this connection, and no bytes are left to read."""
     with contextlib.suppress(BlockingIOError):
         return not side.recv(1, socket.MSG_PEEK)
     return False

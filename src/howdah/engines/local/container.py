@@ -1,4 +1,4 @@
-"""One granted container of this machine, from its launch until nothing of it is left."""
+"""One granted container of this machine, from its launch until all of its processes are gone."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class LocalContainer:
         self._watch(self.pid)
 
     def release(self) -> None:
-        """Ask the executor to end all its processes, which takes it 200 ms at most; KILL it if it does not."""
+        """Ask the executor to end all its processes, which takes at most 200 ms; KILL the executor if it does not."""
         self.released = True
         if self.running:
             self._signal(signal.SIGTERM)
@@ -193,7 +193,7 @@ class LocalContainer:
 
 
 def _file_in_memory(content: bytes) -> int:
-    """Return an open file that is on no disk: it is gone when the last process that has it open ends."""
+    """Return an open file that is on no disk: it disappears when the last process that has it open ends."""
     file = os.memfd_create("howdah-credentials")
     with os.fdopen(os.dup(file), "wb") as stream:
         stream.write(content)

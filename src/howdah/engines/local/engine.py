@@ -42,7 +42,7 @@ _PROCESS_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 class LocalEngine(Engine):
     """Runs jobs on this machine. Its directory is the setting `local_home`, else HOWDAH_HOME, else the user's state
-    directory; `Machine` says what GPUs, memory and vcores it has."""
+    directory; `Machine` describes its GPUs, memory and vcores."""
 
     name = "local"
     one_machine = True
@@ -215,7 +215,7 @@ def _with_cached_files(staged: StagedJob, progress: Progress) -> StagedJob:
 
 
 def _stop_limit_s(directory: Path) -> float:
-    """Return how many seconds the programs of the job may take to stop; 0 if its file cannot be read."""
+    """Return the seconds within which the programs of the job may stop; 0 if its file cannot be read."""
     with contextlib.suppress(OSError):
         staged = JobDirectory(directory).staged()
         return staged.job.stop_limit_s if staged is not None else 0.0

@@ -1,4 +1,4 @@
-"""`python -m howdah.engines.local.finish_ended_job DIRECTORY JOB` does what the master of a job cannot do any more.
+"""`python -m howdah.engines.local.finish_ended_job DIRECTORY JOB` completes a job whose master cannot do that any more.
 
 The supervisor of DIRECTORY (howdah.supervisor) starts this program when a job has ended without its master, or was
 cancelled before it began. The program may be killed and started again at any point.
@@ -23,7 +23,7 @@ from howdah.wire.stderr import ignore_full_disk
 
 
 def main(directory: str, job_id: str) -> int:
-    """Finish the ended job; return 0 if nothing is left to be done for it."""
+    """Finish the ended job; return 0 if everything is done."""
     state = MachineState(directory)
     job = JobDirectory(Path(state.jobs_directory) / job_id)
     entry = state.entries().get(job_id)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from howdah.spec.view import JobView
 
 SHOWN_BEFORE = 3
-"""How many of the jobs before a waiting job are named, the first ones."""
+"""The most jobs before a waiting job that are named; they are the first ones."""
 NO_MASTER_S = 4.0
-"""Seconds for which a job may have no master although nothing else goes first: then it is asked whether a full disk
-keeps it from one."""
+"""Seconds for which a job may have no master although no other job goes first. After them the disk is checked, because
+a full disk may prevent the start."""
 _NO_BEGINNING = "its event log is damaged: its beginning cannot be read"
 
 
@@ -62,8 +62,8 @@ class JobPositions:
 
     @cached_property
     def no_room(self) -> str:
-        """Return that the jobs' state finds no room on its disk, so that no job can be started or cancelled; "" if it
-        finds some."""
+        """Return the message that there is no room for the jobs' state on its disk, so that no job can be started or
+        cancelled; "" if there is room."""
         try:
             self.state.check_room()
         except OSError as error:

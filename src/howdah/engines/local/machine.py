@@ -1,8 +1,8 @@
-"""What resources this machine offers, and whether a gang can ever fit.
+"""The resources that this machine offers, and the check whether a gang can ever fit.
 
-Memory is offered as it is, and not promised twice. Cores are shares, as on YARN, where a vcore pins nothing: training
-programs wait for each other and for data, so twice the cores are offered, and at least four, which lets a laptop run a
-small gang. A GPU belongs to one container at a time.
+Memory is offered in its real amount, and never promised twice. Cores are shares, as on YARN, where a vcore pins
+nothing: training programs wait for each other and for data, so twice the cores are offered, and at least four, which
+lets a laptop run a small gang. A GPU belongs to one container at a time.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class Machine:
     """The resources of this machine."""
 
     vcores: int
-    """The number of vcores that containers may ask for together."""
+    """The number of vcores that all containers may ask for together."""
     memory_mib: int
-    """The memory that containers may ask for together."""
+    """The memory that all containers may ask for together."""
     gpus: tuple[str, ...] = ()
-    """The names of its GPUs as CUDA_VISIBLE_DEVICES takes them."""
+    """The names of its GPUs in the form of CUDA_VISIBLE_DEVICES."""
 
     @classmethod
     def detect(cls, environment: Mapping[str, str] = os.environ) -> Machine:
-        """Return what this machine has. HOWDAH_LOCAL_VCORES, HOWDAH_LOCAL_MEMORY_MIB and HOWDAH_LOCAL_GPUS (a number)
-        override it.
+        """Return the resources of this machine. HOWDAH_LOCAL_VCORES, HOWDAH_LOCAL_MEMORY_MIB and HOWDAH_LOCAL_GPUS (a
+        number) override them.
 
         Raises:
             SpecError: one of them is no number: what it was to limit would be offered whole.
@@ -50,18 +50,18 @@ class Machine:
 
 @dataclass(frozen=True)
 class ResourceDemand:
-    """How much a job needs of one kind of resource, and how much there is."""
+    """The amount that a job needs of one kind of resource, and the amount that this machine has."""
 
     what: str
     """`memory`, `vcores` or `GPUs`."""
     parts: tuple[tuple[str, int, int], ...]
     """(role, number of containers, amount for each container)."""
     offered: int
-    """How much this machine has."""
+    """The amount that this machine has."""
 
     @property
     def wanted(self) -> int:
-        """Return how much all containers need together."""
+        """Return the amount that all containers need together."""
         return sum(count * each for _, count, each in self.parts)
 
     def __str__(self) -> str:
@@ -87,8 +87,8 @@ def refusals(job: JobSpec, machine: Machine) -> Iterator[str]:
 
 
 def largest_demand(job: JobSpec, machine: Machine) -> tuple[ResourceDemand, ...]:
-    """Return the demand of what runs at the same time: the largest stage of the gang, or without a gang the largest
-    task."""
+    """Return the largest demand at one time: that of the largest stage of the gang, or without a gang that of the
+    largest task."""
     if job.gang:
         parts = [replace(job, roles={name: job.roles[name] for name in wave}) for wave in job.waves]
     else:
@@ -98,8 +98,8 @@ def largest_demand(job: JobSpec, machine: Machine) -> tuple[ResourceDemand, ...]
 
 
 def first_demand(job: JobSpec) -> tuple[int, int, int]:
-    """Return what the job asks for first, in MiB of memory, vcores and GPUs: the first stage of the gang, or without a
-    gang one task."""
+    """Return the first demand of the job, in MiB of memory, vcores and GPUs: that of the first stage of the gang, or
+    without a gang that of one task."""
     first = [job.roles[name] for name in job.waves[0]]
     asked = [(role.resources, role.replicas) for role in first] if job.gang else [(first[0].resources, 1)]
     return (
@@ -123,7 +123,7 @@ def demands(job: JobSpec, machine: Machine) -> tuple[ResourceDemand, ...]:
 
 
 def _amount_from_environment(environment: Mapping[str, str], name: str) -> int | None:
-    """Return the amount that a variable says, None if it is not set or empty."""
+    """Return the amount in a variable; None if the variable is not set or empty."""
     variable = f"HOWDAH_LOCAL_{name}"
     text = environment.get(variable, "").strip()
     if not text:
@@ -141,8 +141,8 @@ def _memory_mib() -> int:
 
 
 def _group_limits() -> Iterator[int]:
-    """Yield the memory limits of the control groups of this process, for a system that is itself a container. The
-    group of a task does not count: a job that a task submits has a place of its own on the machine."""
+    """Yield the memory limits of the control groups of this process, for a system that is itself a container. The group
+    of a task is ignored: a job that a task submits has its own share of the machine."""
     task = f"howdah-{os.environ.get('HOWDAH_CONTAINER')}"
     for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -170,6 +170,6 @@ def _gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _visible_gpus(text: str) -> tuple[str, ...]:
-    """Return the devices that CUDA sees: those before the first that can't be one, such as -1, each once."""
+    """Return the devices that CUDA sees: those before the first invalid one, such as -1, each once."""
     names = itertools.takewhile(re.compile(r"\d+|(GPU|MIG)-.+").fullmatch, map(str.strip, text.split(",")))
     return tuple(dict.fromkeys(names))

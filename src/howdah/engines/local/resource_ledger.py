@@ -1,8 +1,9 @@
-"""The resource ledger as a job's master uses it: which job holds how much of this machine (howdah.supervisor.state).
+"""The resource ledger as a job's master uses it: it records how much of this machine each job holds
+(howdah.supervisor.state).
 
-A gang is granted whole or not at all, in the order of submission, so two jobs never wait for each other's half. A job
-that already holds containers is served first, because it only replaces one. What a killed master held stays reserved
-for the next attempt, until the supervisor finds that the job has ended.
+A gang is granted as a whole or not at all, in the order of submission, so two jobs never wait for each other's half. A
+job that already holds containers is served first, because it only replaces one. The containers of a killed master stay
+reserved for the next attempt, until the supervisor finds that the job has ended.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Ledger:
                 held.update(facts)
 
     def held(self) -> dict[str, dict[str, Any]]:
-        """Return the job's containers by id, with what was noted of them."""
+        """Return the job's containers by id, with the facts that were noted about them."""
         entry = self.state.entries().get(self.job_id)
         return {name: dict(facts) for name, facts in entry["held"].items()} if entry else {}
 
@@ -78,7 +79,7 @@ class Ledger:
         launcher.wake(self.state)
 
     def leave(self) -> None:
-        """Note that the job has ended, and that its master has done everything that is to be done then."""
+        """Note that the job has ended, and that its master has completed it."""
         self._update(held={}, waiting=False, promised=None, left=True)
 
     def cancelled_by(self) -> str:
@@ -115,7 +116,7 @@ def explain_shortage(
     machine: Machine | MachineResources,
     with_promised: bool = False,
 ) -> str:
-    """Return which resource there is too little of for `wanted`, and which jobs use it; "" if there is enough."""
+    """Return which resource is too scarce for `wanted`, and which jobs use it; "" if there is enough."""
     found = find_shortage(entries, wanted, machine, with_promised)
     if found is None:
         return ""

@@ -1,6 +1,7 @@
 """Submits a job: fills its directory where no reader looks, then makes it appear complete, with a place in the queue.
 
-Until then the submitting process holds a lock on a file in the directory. If that lock is free, the process was killed.
+Until it appears, the submitting process holds a lock on a file in the directory. If that lock is free, the process was
+killed.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class LocalSubmission:
         write_secret(self._path / name, content)
 
     def complete(self, wants: Sequence[int], machine: Machine) -> None:
-        """Put the job into the queue, with the resources that it asks for first; the job is then submitted.
+        """Put the job into the queue, with its first demand of resources; the job is then submitted.
 
         Raises:
             OSError: it cannot be put there, or no supervisor can be started.
@@ -88,7 +89,8 @@ class LocalSubmission:
         os.close(self._lock)
 
     def abort(self) -> bool:
-        """Remove what the submission has made; return False if the supervisor has already admitted the job."""
+        """Remove everything that the submission has made; return False if the supervisor has already admitted the
+        job."""
         if self._lock < 0:
             return True
         with self._state.change() as change:
@@ -111,7 +113,7 @@ def remove_secrets_of_killed(state: MachineState) -> None:
 
 
 def remove_killed(state: MachineState, conf_dir: str) -> None:
-    """Remove what killed submissions have left; what cannot be removed now is left to the next call."""
+    """Remove the remains of killed submissions; what cannot be removed now is left to the next call."""
     for path in _killed_submissions(state):
         staged = JobDirectory(path).staged()
         try:

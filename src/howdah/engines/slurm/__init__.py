@@ -1,4 +1,4 @@
-"""Slurm as an engine, spoken to by its own commands: a job is one batch job, whose batch step is the master."""
+"""Slurm as an engine, called by its own commands: a job is one batch job, whose batch step is the master."""
 
 from __future__ import annotations
 

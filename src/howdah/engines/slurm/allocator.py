@@ -1,7 +1,7 @@
-"""The allocator that runs inside the batch step: it deals out the places of its allocation, and starts a step (`srun`)
-in a place for each container. The step runs the bootstrap, which asks this master what to run (docs/adr/0017).
+"""The allocator that runs inside the batch step: it distributes the places of its allocation, and starts a step
+(`srun`) in a place for each container. The step runs the bootstrap, which asks this master what to run (docs/adr/0017).
 
-The gang's allocation was granted whole before the master began. What it lacks comes from extra jobs.
+The gang's allocation was granted as a whole before the master began. Missing places come from extra jobs.
 """
 
 from __future__ import annotations
@@ -46,24 +46,25 @@ from howdah.wire.launch_messages import TERM_GRACE_S, TERM_TO_ALL, Greeting, boo
 LOOK_S, MAX_CHECK_S, SUSPECTS_S = 1.0, 30.0, 10.0
 PROBE_LIMIT_S, CONTROLLER_LIMIT_S, KILL_WAIT_S = 10.0, 600.0, 30.0
 SIGNAL_PAUSE_S = 1.0
-"""How long Slurm may take, from the batch step on, to signal the steps of an allocation."""
+"""Seconds that Slurm may take, after it has signalled the batch step, to signal the steps of an allocation."""
 Words = tuple[str, ...]
 BESIDE = ("--overlap", "--mem=0")
-"""Options of a step that takes nothing from those of the tasks."""
+"""Options of a step that takes no resources from the steps of the tasks."""
 UNREGISTER_LIMIT_S = 8.0
 EXECUTOR_EXIT_WAIT_S = 1.0
-"""How long an executor may take to leave by itself: Slurm's accounting calls a step CANCELLED that it has to end."""
+"""Seconds within which an executor may exit by itself: Slurm's accounting calls a step CANCELLED if Slurm has to end
+it."""
 LEAVE_S = 3.0
-"""How long an executor has between the end of its program and Slurm's KILL."""
+"""Seconds that an executor has between the end of its program and Slurm's KILL."""
 JOB_END_WAIT_S = 1.0
-"""How long Slurm may take to tell the batch step of an end of the whole job, whose steps it ends first."""
+"""Seconds that Slurm may take to report the end of the whole job to the batch step; it ends the job's steps first."""
 AT_ONCE = 8 + 4 * len(os.sched_getaffinity(0))
-"""Steps that start at the same time: each costs this host a process with several threads, and this master is to answer
-those that have started."""
+"""The most steps that start at the same time: each costs this host a process with several threads, and this master must
+answer those that have started."""
 STARTING_S = 10.0
-"""How long a step that is about to start, and says nothing, may keep others from being started."""
+"""Seconds for which a starting step that does not report may delay the start of others."""
 _MODULES = str(Path(howdah.__file__).parents[1])
-"""The directory in the home from which this master runs, and its executors, too."""
+"""The directory in the home from which this master and its executors run."""
 # Programs that know Slurm would take the step, of one task, for the whole of their world.
 _HIDE = (
     'for name in $(env | sed -n "s/^\\(SLURM_[A-Z0-9_]*\\|SLURMD_[A-Z0-9_]*\\|PMI[A-Z0-9_]*\\)=.*/\\1/p"); do '
@@ -160,7 +161,8 @@ class SlurmAllocator(PullAllocator):
         return free[0] if free else None
 
     def signalled(self, name: str) -> Event:
-        """Return why Slurm ends the batch step: SIGTERM comes for every reason, after a line that tells which."""
+        """Return the event that says why Slurm ends the batch step: SIGTERM comes for every reason, after a line that
+        names the reason."""
         now, end = time.time(), find_end(self._last_words(), ALLOCATION_ENDS)
         if end is None:
             return CancelRequested(now, " ".join(read_words(self._directory / CANCELLED_BY)) or "Slurm (scancel)")
@@ -169,7 +171,7 @@ class SlurmAllocator(PullAllocator):
         return AllocationLost(now, end.detail, self._is_leaving, within_s=KILL_WAIT_S)
 
     def _leave(self) -> None:
-        """Report no more ends: the job comes back, and all begins again."""
+        """Report no more ends of containers, because the job comes back and everything begins again."""
         self._is_leaving = True
         with contextlib.suppress(OSError):
             self._extra.mark.touch()
@@ -180,7 +182,7 @@ class SlurmAllocator(PullAllocator):
         return ""
 
     async def _announce_end(self, number: str) -> None:
-        """Tell that Slurm will take back a job soon (`--signal=B:USR1`): all containers end with the main one."""
+        """Announce that Slurm will take back a job soon (`--signal=B:USR1`): all containers end with the main one."""
         left_s, now = await self._preempted_in(number), time.time()
         text = message("Slurm's time limit is reached in about {seconds} s", seconds=WARNED_S)
         if left_s:
@@ -190,7 +192,7 @@ class SlurmAllocator(PullAllocator):
                 self._queue.put(LossAnnounced(now, id_, "preemption", left_s or WARNED_S, text))
 
     async def _preempted_in(self, number: str) -> float:
-        """Return after how many seconds Slurm takes a job's room for another one; 0.0 if it does not."""
+        """Return the seconds after which Slurm gives a job's room to another job; 0.0 if it does not."""
         with contextlib.suppress(HowdahError, ValueError):
             job = (await asyncio.to_thread(self._slurm.facts, "job", number)).get(number, {})
             if job.get("PreemptTime", "None") != "None":
@@ -226,7 +228,7 @@ class SlurmAllocator(PullAllocator):
                 self._queue.put(Allocated(time.time(), container))
 
     async def _advance(self) -> float:
-        """Grant places; beside that, see what else is to do from time to time: Slurm may not answer for long."""
+        """Grant places. The other regular work runs beside that, because Slurm may not answer for long."""
         self._grant()
         now = time.monotonic()
         if now - self._checked_at >= self._look_s and (self._check is None or self._check.done()):
@@ -237,7 +239,7 @@ class SlurmAllocator(PullAllocator):
         return self._look_s
 
     async def _check_all(self, now: float) -> None:
-        """Look for signs of extra jobs; ask Slurm about them, about suspects and the guard, ever less often."""
+        """Look for signs of extra jobs. Ask Slurm about them, about suspects and the guard, less and less often."""
         try:
             for number in await asyncio.to_thread(self._extra.take_signs, "ending"):
                 await self._announce_end(number)
@@ -276,8 +278,8 @@ class SlurmAllocator(PullAllocator):
                 self._extra_pause_s = MAX_CHECK_S
 
     async def _check_suspects(self) -> None:
-        """Use a place on a node that may be dead again when Slurm says that the node is up, and a step runs there with
-        all that a container needs: Slurm may count what ran there before as running for good. A node that Slurm has
+        """Use a suspected place again when Slurm says that its node is up and a test step with all resources of a
+        container runs there: Slurm may count the earlier processes there as running for ever. A node that Slurm has
         taken out of the allocation does not come back."""
         suspects = [each for each in self._places if each.is_suspect and not each.container]
         up = await asyncio.to_thread(self._slurm.nodes_up) if suspects else set()
@@ -299,7 +301,7 @@ class SlurmAllocator(PullAllocator):
             return False
 
     async def _start_guard(self) -> None:
-        """Start the step that sees that the batch host is lost, if there is another node."""
+        """Start the step that detects the loss of the batch host, if there is another node."""
         host = os.environ.get("SLURMD_NODENAME", "")
         other = next((p for p in self._places if p.node != host and not p.role and not p.is_suspect), None)
         if host and other is not None and not (self._guard is not None and self._guard.lives):
@@ -410,7 +412,7 @@ class SlurmAllocator(PullAllocator):
         self._queue.put(ContainerEnded(time.time(), held.container.id, exit))
 
     async def _explain_kill(self, place: SlurmPlace, exit: Exit) -> Exit:
-        """Return the end of a step that a signal has ended: by itself srun does not tell who has sent it."""
+        """Return the end of a step that a signal has ended: srun alone does not tell who has sent the signal."""
         if await self._preempted_in(place.number):  # the partition's GraceTime is for steps to end
             if not (place.role or self._is_leaving):
                 self._leave()

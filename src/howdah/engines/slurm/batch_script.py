@@ -1,5 +1,6 @@
-"""Writes the script of the batch step: it starts the master, and the next one when a master was killed, hands Slurm's
-announcement on, and ends as the job has ended; and that of the step that guards it."""
+"""Writes two scripts: that of the batch step, which starts the master, starts the next one when a master was killed,
+passes on Slurm's announcement of the end, and ends with the job's result; and that of the step that guards the batch
+step."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from pathlib import Path
 from howdah.spec import uris
 
 KEPT = ("HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "PATH", "LD_LIBRARY_PATH", "MODULEPATH")
-"""The submitter's variables that programs have too. A job file declares all others, because one that was set by chance
-would be missing on another engine."""
+"""The submitter's variables that programs get, too. All others must be declared in the job file, because a variable
+that was set by chance would be missing on another engine."""
 APPEAR_LIMIT_S = 120
 WARNED_S = 60
-"""Slurm announces the end of the time limit this many seconds before."""
+"""Seconds before the time limit at which Slurm announces the end."""
 OUTPUT = "output"
-"""The directory in the home for what Slurm itself says of batch steps: it must be there before a job has a number."""
+"""The directory in the home for the output of batch steps: it must exist before a job has a number."""
 REQUEUE = "requeue"
 """The file of a job's directory by which its master asks to be put back into the queue."""
 
@@ -25,8 +26,8 @@ GUARD = """while sleep 10; do
     nodes=$(scontrol show hostnames "$nodes") && [ "$nodes" ] || continue
     case " $(echo $nodes) " in *" {host} "*) ;; *) touch {mark}; scontrol requeue {number} ;; esac
 done"""
-"""The script of a step on another node. With --no-kill Slurm lets a job whose batch host is lost run on without a batch
-step, for ever; this step puts it back into the queue, and the next attempt of the master goes on."""
+"""The script of a step on another node. With --no-kill Slurm lets a job that has lost its batch host run on without a
+batch step, for ever. This step puts such a job back into the queue, and the next attempt of the master goes on."""
 _SCRIPT = """#!/bin/bash
 {variables}
 export HOWDAH_SLURM_DIRECTORY={jobs}/slurm-$SLURM_JOB_ID

@@ -20,8 +20,8 @@ WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT",
 RUNNING = ("RUNNING", "COMPLETING", "SUSPENDED", "STAGE_OUT", "SIGNALING", "STOPPED", "RESIZING")
 """States of a job that has not ended; all other states are ends."""
 NODE_UP = re.compile(r"(?i)(?:idle|mixed|allocated|completing|planned|reserved)$")
-"""The state of a node that works, also of one that is kept for a job or a reservation; a mark behind it, such as `*`,
-says that the node does not answer."""
+"""Matches the state of a node that works, including a node that is kept for a job or a reservation. A mark after the
+state, such as `*`, says that the node does not answer."""
 _CONF_FILES = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf")
 _NO_ANSWER = re.compile(r"(?i)Unable to contact|Connection refused|timed out|Zero Bytes|establish a configuration")
 _NOISE = re.compile(
@@ -30,7 +30,7 @@ _NOISE = re.compile(
 _FIELDS = "%i|%A|%F|%K|%T|%r|%N|%S|%P"
 _ACCOUNT_FIELDS = "JobID,State,ExitCode,ElapsedRaw,MaxRSS,NodeList,JobName"  # a name may have a | of its own
 _OPTIONS = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SINFO_", "SACCT_", "SCONTROL_")
-"""How variables begin that Slurm's commands take for options."""
+"""The prefixes of variables that Slurm's commands read as options."""
 
 
 def find_conf(settings: Mapping[str, str]) -> str:
@@ -56,7 +56,7 @@ def commands_of(settings: Mapping[str, str]) -> SlurmCommands:
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """What squeue knows of a job; of a heterogeneous one, its first component."""
+    """The description of a job by squeue; of a heterogeneous job, that of its first component."""
 
     number: str
     """The job's own number; an element of an array gets it when the element starts."""
@@ -67,7 +67,7 @@ class SlurmJob:
     state: str
     """Slurm's state, such as `RUNNING`."""
     reason: str
-    """Why Slurm lets the job wait, in Slurm's word."""
+    """The reason, in Slurm's word, why the job waits."""
     nodes: str
     """The nodes in Slurm's short form: `n[1-3]`."""
     start: str
@@ -77,13 +77,13 @@ class SlurmJob:
 
     @property
     def id(self) -> str:
-        """Return the job's id as `scancel` takes it. The element of an array that starts last has the array's own
-        number, by which the whole array would be cancelled."""
+        """Return the job's id in the form of `scancel`. The last element of an array to start has the array's own
+        number, which would cancel the whole array."""
         return f"{self.array}_{self.index}" if self.index.isdecimal() else self.number
 
 
 class SlurmCommands:
-    """The commands of one cluster, whose slurm.conf is at `conf`, else where SLURM_CONF says."""
+    """The commands of one cluster. Its slurm.conf is at `conf`, or else at SLURM_CONF."""
 
     def __init__(self, conf: str = "") -> None:
         conf = conf or os.environ.get("SLURM_CONF", "")
@@ -92,8 +92,8 @@ class SlurmCommands:
         self.environment = {**kept, **({"SLURM_CONF": conf} if conf else {})}
 
     def call(self, *argv: str, text: str = "", stream: str = "stdout", names: Collection[str] = ()) -> str:
-        """Return what a command, which reads `text`, writes to its standard output, or to `stderr`. Of the variables it
-        gets those in `names`, or all.
+        """Run a command with `text` as its input. Return its standard output, or its `stderr`. It gets only the
+        variables in `names`, or all of them.
 
         Raises:
             EngineUnavailable: the controller does not answer, or the command is not installed.
@@ -125,15 +125,15 @@ class SlurmCommands:
         raise EngineRejected(f"Slurm: {lines[-1] if lines else f'{argv[0]} ended with {done.returncode}'}")
 
     def expected_start(self, options: list[str]) -> str:
-        """Return what `sbatch --test-only` says of a job with these options. Raises as `call` does."""
+        """Return the answer of `sbatch --test-only` about a job with these options. Raises as `call` does."""
         said = self.call("sbatch", "--test-only", *options, text="#!/bin/sh\n", stream="stderr")
         return said.strip().removeprefix("sbatch: ")
 
     def submit(self, options: list[str], script: str) -> str:
         """Submit a batch job; return its number. Raises as `call` does.
 
-        The job gets the few variables that `sbatch` gets here: with --export=NIL or NONE the node would run the user's
-        login shell for others first, for a second or more.
+        The job gets only the few variables that `sbatch` gets here. With --export=NIL or NONE the node would first run
+        the user's login shell to find others, which takes a second or more.
         """
         line = ("sbatch", "--parsable", "--export=ALL", *options)
         return self.call(*line, text=script, names=(*KEPT, "SLURM_CONF")).strip().partition(";")[0]
@@ -151,8 +151,8 @@ class SlurmCommands:
                 raise
 
     def jobs(self, *numbers: str) -> list[SlurmJob]:
-        """Return the jobs with these numbers, without any number all of this user's. Slurm forgets jobs minutes after
-        their end. Raises as `call` does."""
+        """Return the jobs with these numbers, or without any number all jobs of this user. Slurm forgets jobs minutes
+        after their end. Raises as `call` does."""
         chosen = f"--jobs={','.join(numbers)}" if numbers else "--me"
         try:
             said = self.call("squeue", "--noheader", "--array", "--states=all", f"--format={_FIELDS}", chosen)
@@ -164,8 +164,8 @@ class SlurmCommands:
         return [SlurmJob(*row[1:]) for row in fields if len(row) == 9 and row[0].partition("+")[2] in ("", "0")]
 
     def accounted(self, *numbers: str) -> list[AccountedTask]:
-        """Return what Slurm's accounting knows of these jobs, after a requeue of each of their runs; [] if Slurm keeps
-        no accounts. The `task` is the name of the step, "" for the job as a whole.
+        """Return the records of Slurm's accounting about these jobs, for each run if they were requeued; [] if Slurm
+        keeps no accounts. The `task` is the name of the step, "" for the job as a whole.
 
         Raises:
             EngineUnavailable: Slurm's database does not answer.
@@ -184,8 +184,8 @@ class SlurmCommands:
         return {name.strip(): value.strip() for name, _, value in lines}
 
     def kill_wait_s(self) -> float:
-        """Return how many seconds are between Slurm's TERM to all processes of a job that it ends, and its KILL; 0.0
-        where it signals some processes only. Raises as `call` does."""
+        """Return the seconds between Slurm's TERM to all processes of a job that it ends, and its KILL; 0.0 if it
+        signals only some processes. Raises as `call` does."""
         found = self._config()
         if found.get("ProctrackType") == "proctrack/pgid":
             return 0.0
@@ -197,7 +197,7 @@ class SlurmCommands:
         return tuple(map(int, found.groups())) if found else ()
 
     def cluster(self) -> str:
-        """Return the cluster's name and its controller, as the controller says them. Raises as `call` does."""
+        """Return the cluster's name and its controller, as the controller reports them. Raises as `call` does."""
         found = self._config()
         return f"the cluster {found['ClusterName']} of {found['SlurmctldHost[0]']}:{found['SlurmctldPort']}"
 
@@ -206,8 +206,8 @@ class SlurmCommands:
         return self.call("scontrol", "show", "hostnames", nodes).split() if nodes else []
 
     def facts(self, kind: str, names: str) -> dict[str, dict[str, str]]:
-        """Return what `scontrol show` says of nodes by their names, or of jobs by their numbers. Raises as `call`
-        does."""
+        """Return the properties that `scontrol show` prints, of nodes by their names or of jobs by their numbers.
+        Raises as `call` does."""
         found = {}
         for line in self.call("scontrol", "show", kind, "--oneliner", names).splitlines():
             facts = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
@@ -227,6 +227,6 @@ def _accounted(id_: str, state: str, exit: str, elapsed: str, memory: str, node:
 
 
 def tasks_per_node(text: str) -> list[int]:
-    """Return how many tasks each node has: [2, 2, 2, 1] for Slurm's `2(x3),1`."""
+    """Return the number of tasks of each node: [2, 2, 2, 1] for Slurm's `2(x3),1`."""
     parts = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
     return [int(count) for count, nodes in parts for _ in range(int(nodes or 1))]

@@ -21,7 +21,8 @@ from howdah.spec import JobSpec, Plan, StagedJob, State, TaskId
 from howdah.spec.message import message
 
 EXPEDITES = (25, 11)
-"""Slurm's version from which a job whose node fails can get its other nodes back at once, before all others."""
+"""The version of Slurm from which a job with a failed node can get its other nodes back at once, before all other
+jobs."""
 _ENDS = {
     "TIMEOUT": "Slurm's time limit was reached",
     "NODE_FAIL": "the node of its master failed",
@@ -34,7 +35,7 @@ _EXPECTED_START = re.compile(
     r"Job \d+ to start at (?P<time>\S+) using .* on (?:nodes )?(?P<nodes>\S+)(?: in partition \S+)?"
 )
 _NEVER_BEGUN = ("DEADLINE", "BOOT_FAIL")
-"""The ends that jobs may have before a node has begun them."""
+"""The states of jobs that may have ended before a node has begun them."""
 
 
 class SlurmEngine(BatchJobEngine):
@@ -146,7 +147,8 @@ def explain_start(said: str) -> str:
 
 
 def explain_wait(job: SlurmJob) -> str:
-    """Return why a job waits, in Slurm's own word, and until when; it says `None` before it has looked at the job."""
+    """Return why a job waits, in Slurm's own word, and until when. The word is `None` before Slurm has considered the
+    job."""
     if job.reason == "None":
         return message("Slurm has not looked at the job yet (partition {partition})", partition=job.partition)
     if job.start in ("", "N/A"):
@@ -169,7 +171,7 @@ def _batch_job(job: SlurmJob) -> BatchJob:
 
 
 def _end(state: str) -> tuple[State, str]:
-    """Return the end that a state of Slurm stands for, of a job whose event log does not say how it ended."""
+    """Return the end of a job in this state of Slurm whose event log does not say how it ended."""
     if state == "CANCELLED":
         return State.CANCELLED, "cancelled in Slurm"
     template = "Slurm: {state}, and the event log does not say why"
@@ -177,6 +179,6 @@ def _end(state: str) -> tuple[State, str]:
 
 
 def _task_of_step(step: str) -> str:
-    """Return the task that a step is named after; "" for a step that is none of the job's."""
+    """Return the task that a step is named after; "" if the step belongs to no task."""
     role, _, index = step.rpartition("-")
     return str(TaskId(role, int(index))) if role and index.isdecimal() else "master" if step == "batch" else ""

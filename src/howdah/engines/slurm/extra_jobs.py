@@ -1,7 +1,7 @@
-"""Submits Slurm jobs for what a job's own allocation lacks: a container in place of one on a lost node, a larger one,
-more of an elastic role, TensorBoard, and the tasks of a job without a gang, which are one array.
+"""Submits Slurm jobs for places that a job's own allocation lacks: a container in place of one on a lost node, a larger
+one, more of an elastic role, TensorBoard, and the tasks of a job without a gang, which are one array.
 
-Each of these jobs, or each element of an array, is a place for one container: its script does nothing but keep it.
+Each of these jobs, or each element of an array, is a place for one container: its script only keeps the place.
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ done
 
 
 class ExtraJobs:
-    """The extra jobs of one job, whose number is `main`; `queue` gets notes about what is waited for."""
+    """The extra jobs of one job, whose number is `main`; `queue` gets notes about places that are awaited."""
 
     def __init__(self, slurm: SlurmCommands, main: str, directory: Path, options: list[str], queue: EventQueue) -> None:
         self._slurm, self._main, self._options, self._queue = slurm, main, options, queue
         self._file, self._keepers = directory / EXTRA_JOBS, directory / "keepers"
         self._keepers.mkdir(exist_ok=True)
         self.mark = self._keepers / f"end-{os.environ.get('SLURM_RESTART_COUNT', '0')}"
-        """The file at whose sight the extra jobs of this master's run end."""
+        """The file whose appearance ends the extra jobs of this master's run."""
         self.waiting: dict[str, tuple[str, ContainerShape]] = {}
         """The role and the shape of each place that Slurm has not given yet, by the job's id as `scancel` takes it."""
         self.reasons: dict[str, str] = {}
         """Why each of them waits, in the words of Slurm."""
         self._unneeded: set[str] = set()
         self._is_unsure = False
-        """Whether there may be jobs of which no call has told: a controller that has much to do takes a job, and
-        answers too late."""
+        """Whether there may be jobs that no call has reported: a busy controller may accept a job and answer too
+        late."""
         self._unknown: set[str] = set()
 
     def take_signs(self, kind: str) -> list[str]:
-        """Return the numbers of the jobs whose keepers have left a sign since the last call: `started`, or `ending` if
+        """Return the numbers of the jobs whose scripts have left a sign since the last call: `started`, or `ending` if
         Slurm has announced that it ends the job."""
         found = list(self._keepers.glob(f"*.{kind}"))
         for path in found:
@@ -77,7 +77,7 @@ class ExtraJobs:
     async def adjust(
         self, role: str, count: int, shape: ContainerShape, features: str, preferences: ContainerPreferences
     ) -> None:
-        """Submit or cancel jobs, so that `count` places for `role` are waited for.
+        """Submit or cancel jobs until `count` places for `role` are awaited.
 
         Raises:
             EngineUnavailable, EngineRejected: Slurm does not answer, or refuses.
@@ -127,7 +127,7 @@ class ExtraJobs:
         return [f"--time={limit}", f"--signal=B:USR1@{WARNED_S}"]
 
     async def take_started(self) -> list[SlurmPlace]:
-        """Return the places that Slurm has given since the last call. Raises as `adjust` does."""
+        """Return the places that Slurm has granted since the last call. Raises as `adjust` does."""
         numbers = {id_.partition("_")[0] for id_ in self.waiting}
         rows = {row.id: row for row in await asyncio.to_thread(self._slurm.jobs, *numbers)} if numbers else {}
         found = []
@@ -149,7 +149,8 @@ class ExtraJobs:
         return found
 
     async def give_up(self, *ids: str) -> None:
-        """Cancel places that are not needed any more, also those of earlier calls when Slurm did not answer."""
+        """Cancel places that are not needed any more, including those of earlier calls to which Slurm did not
+        answer."""
         self._unneeded.update(ids)
         unneeded = list(self._unneeded)
         try:
@@ -160,8 +161,8 @@ class ExtraJobs:
             self._queue.note(str(error), "cancel")
 
     async def give_up_unknown(self, started: Collection[str]) -> None:
-        """Cancel those of the jobs with these numbers that Slurm has taken without telling so: others were submitted in
-        their place.
+        """Cancel those of the jobs with these numbers that Slurm has accepted without a report: others were submitted
+        in their place.
 
         Raises:
             EngineUnavailable, EngineRejected: Slurm does not say what they are; the next call asks again.
@@ -173,7 +174,7 @@ class ExtraJobs:
         await self.give_up(*(row.id for row in rows if row.state in RUNNING and row.array not in known))
 
     async def give_up_all(self, but: set[str]) -> None:
-        """Cancel all extra jobs of this job, also those of an earlier master, except `but`."""
+        """Cancel all extra jobs of this job, including those of an earlier master, except `but`."""
         self._is_unsure = True  # the earlier master may have been killed before it could write a number down
         known = ids = read_words(self._file)
         self.waiting.clear()

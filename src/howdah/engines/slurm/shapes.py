@@ -1,7 +1,7 @@
-"""Describes a job's tasks as Slurm sees them: shapes of containers, and how many of each the gang needs at once.
+"""Describes a job's tasks as Slurm sees them: shapes of containers, and the number of each that the gang needs at once.
 
-One allocation holds the whole gang. Where all containers are alike it is a plain job, else a heterogeneous one with a
-component for each shape: Slurm 22.05 puts no two components on one node, and starts such jobs by backfill alone.
+One allocation holds the whole gang. If all containers are alike it is a plain job, else a heterogeneous one with a
+component for each shape. Slurm 22.05 puts no two components on one node, and starts such jobs only by backfill.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from howdah.spec.values import dataclass
 
 @dataclass(frozen=True)
 class ContainerShape:
-    """What one container has, and on which nodes it may be."""
+    """The resources of one container, and the nodes on which it may be."""
 
     memory_mib: int
     """The memory that the container has, in MiB."""
@@ -42,8 +42,8 @@ class ContainerShape:
         return [*self._size(), f"--gres={wanted or 'none'}"]
 
     def job_options(self, count: int, features: str = "") -> list[str]:
-        """Return options of sbatch for `count` containers, on nodes with these features besides. Slurm counts generic
-        resources other than GPUs by node, so that such containers are alone on theirs."""
+        """Return options of sbatch for `count` containers on nodes that also have these features. Slurm counts generic
+        resources other than GPUs by node, so containers with such resources are alone on their nodes."""
         wanted = "&".join(filter(None, (self.label, features)))
         named = ",".join(f"{name}:{amount}" for name, amount in self.named if amount)
         return [
@@ -73,8 +73,8 @@ def shape_of(job: JobSpec, role: str, memory_mib: int = 0) -> ContainerShape:
 
 
 def components(job: JobSpec) -> dict[ContainerShape, int]:
-    """Return how many containers of each shape the job's own allocation has. Without a gang it is the first task's, and
-    an array brings the rest."""
+    """Return the number of containers of each shape in the job's own allocation. Without a gang that is the first
+    task's container, and an array brings the rest."""
     return places_at_once(job, shape_of) if job.gang else {shape_of(job, next(iter(job.waves))[0]): 1}
 
 
@@ -92,7 +92,8 @@ def own_places(slurm: SlurmCommands, parts: Iterable[ContainerShape]) -> list[Sl
 
 
 def queue_options(job: JobSpec, options: dict[str, Any]) -> list[str]:
-    """Return options of sbatch that say in which queue, and for whom, a job of this job waits."""
+    """Return options of sbatch that put a job into the queue of this job, with its account, reservation and
+    priority."""
     return [
         *([f"--partition={job.queue}"] if job.queue else []),
         *(f"--{name}={options[name]}" for name in ("account", "qos", "reservation") if options[name]),

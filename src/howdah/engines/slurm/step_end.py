@@ -1,4 +1,4 @@
-"""Tells from what srun says how a step has ended."""
+"""Derives from the messages of srun how a step has ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALLOCATION_ENDS = {
     "due to job requeue": Exit("withdrawn", detail="Slurm put the job back into the queue"),
     "due to time limit": TIME_LIMIT,
 }
-"""What Slurm says, in small letters, of a step that it ends with all of its job."""
+"""Texts that Slurm prints, in small letters, about a step that it ends together with the whole job."""
 _STEP_ENDS = {
     "oom-kill": _MEMORY,
     "out of memory": _MEMORY,
@@ -37,7 +37,7 @@ _STEP_ENDS = {
     "aborting, io error": LOST,
     "not in this allocation": _NOT_STARTED,
 }
-"""What srun says, in small letters; the first of these decides."""
+"""Texts that srun prints, in small letters; the first match decides."""
 
 
 def find_end(text: str, ends: Mapping[str, Exit]) -> Exit | None:
@@ -46,7 +46,7 @@ def find_end(text: str, ends: Mapping[str, Exit]) -> Exit | None:
 
 
 def end_of_step(directory: Path, status: int | None, released: bool) -> Exit:
-    """Return the end of a step whose files are in `directory`; `status` is srun's, None if nobody has seen it."""
+    """Return the end of a step whose files are in `directory`; `status` is srun's, None if nobody has recorded it."""
     if released:
         return Exit("stopped", detail=message("its container was given back"))
     said = _lines(directory / "srun.log")

@@ -29,13 +29,14 @@ ROOM = ("gpus", "vcores", "memory_mib")
 MAX_LINE = 1 << 26
 """Bytes of a host's longest answer, which names all containers that the job has there."""
 GATHER_S = 5.0
-"""How long a new job waits for the hosts' first answers: the first host that answers would else get all tasks."""
+"""Seconds for which a new job waits for the hosts' first answers: otherwise the first host that answers would get all
+tasks."""
 LOST_S = 30.0
-"""A host that has not answered for so long is lost: its executors have given up the master before."""
+"""Seconds without an answer after which a host is lost: its executors have given up the master before that."""
 
 
 class HostConnection:
-    """The connection to one host, which is made again whenever it breaks."""
+    """The connection to one host; it is opened again whenever it breaks."""
 
     def __init__(self, host: Host) -> None:
         self.host, self.room, self.address = host, dict[str, int](), host.name
@@ -50,7 +51,7 @@ class HostConnection:
 
 
 class SshAllocator(DetachedMasterAllocator):
-    """Grants places where the host itself, which sees all jobs of the user, says that there is room."""
+    """Grants places if the host says that there is room; the host itself sees all jobs of the user."""
 
     engine = "ssh"
 
@@ -126,7 +127,7 @@ class SshAllocator(DetachedMasterAllocator):
             await asyncio.sleep(AGAIN_S)
 
     async def _connect(self, link: HostConnection) -> str:
-        """Talk to a host until the connection breaks; return why it did."""
+        """Talk to a host until the connection breaks; return why it broke."""
         pipe, known = asyncio.subprocess.PIPE, [p.id for p in self._places.values() if p.node == link.host.name]
         process = await asyncio.create_subprocess_exec(
             *link.host.command(), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, limit=MAX_LINE
@@ -163,7 +164,7 @@ class SshAllocator(DetachedMasterAllocator):
         link.complaint = ""
 
     def _vanished(self, container_id: str, is_new: bool) -> None:
-        """Take note that a host knows nothing of a container: `adopt` answers for it if this master is new."""
+        """Note that a host knows nothing of a container: `adopt` answers for it if this master is new."""
         if is_new:
             self._gone.add(container_id)
         else:
@@ -247,7 +248,7 @@ class SshAllocator(DetachedMasterAllocator):
         return [container for container in held if container.node == link.host.name]
 
     def _choose(self, resources: Resources, preferences: ContainerPreferences) -> HostConnection | None:
-        """Return the best host that may have room. Tasks with GPUs come together, others apart."""
+        """Return the best host that may have room. Tasks with GPUs are placed together, others apart."""
         ranked = []
         for name, link in self._links.items():
             own, free = self._containers_of(link), self._free_room(link)

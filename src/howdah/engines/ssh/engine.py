@@ -1,4 +1,4 @@
-"""The engine outside the cluster: it asks the hosts what they have, and refuses what they can never run."""
+"""The engine outside the cluster: it asks the hosts for their resources, and refuses jobs that they can never run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SshEngine(DetachedMasterEngine):
         return scheme == "file" and Path(path).absolute().is_relative_to(home)
 
     def ask_hosts(self, directories: Sequence[str] = ()) -> list[tuple[Host, dict[str, Any] | EngineUnavailable]]:
-        """Return what each host says of itself and of these directories, or why it says nothing."""
+        """Return each host's answer about itself and these directories, or the reason why it does not answer."""
 
         def ask(host: Host) -> tuple[Host, dict[str, Any] | EngineUnavailable]:
             try:
@@ -68,9 +68,9 @@ class SshEngine(DetachedMasterEngine):
         return Plan(self.name, staged, {"hosts": rooms, "master": address})
 
     def _shared_directories(self, job: JobSpec) -> dict[str, str]:
-        """Return which directories this machine and all hosts must share, by the place that names them: the home, and
-        of what the job makes the nearest directory that is there. A master would find nothing that a host has stored in
-        another directory of that name."""
+        """Return the directories that this machine and all hosts must share, by the place that names them: the home,
+        and for each directory that the job will make the nearest one that exists. In another directory of that name a
+        master would not find what a host has stored."""
         home = uris.path(self.home)
         found = {f"ssh.home: {home}": home} if self.home.startswith("file:") else {}
         made = {"checkpoint.path": job.checkpoint.path, "board.path": job.board.path}
@@ -119,13 +119,13 @@ def _own_address(seen: Sequence[str]) -> str:
 
 
 def describe(room: Mapping[str, Any]) -> str:
-    """Return what a host has in words."""
+    """Return the resources of a host as a text."""
     gpus = room["gpus"] if isinstance(room["gpus"], int) else len(room["gpus"])
     return f"{gpus} GPUs, {room['vcores']} vcores, {memory_text(max(0, room['memory_mib']))}"
 
 
 def _too_large(job: JobSpec, answers: Mapping[str, Mapping[str, Any]], known: int) -> Iterator[str]:
-    """Yield which roles can never run; nothing is certain of hosts that do not answer."""
+    """Yield the roles that can never run. Nothing is certain about hosts that do not answer."""
     rooms = [answer["room"] for answer in answers.values()]
     for name, role in job.roles.items() if known == len(answers) else ():
         asked = {key: getattr(role.resources, key) for key in ("gpus", "vcores", "memory_mib")}

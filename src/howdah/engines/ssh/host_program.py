@@ -1,8 +1,9 @@
-"""Runs on a host, to which ssh brings this source: starts containers, tells of their ends, counts who uses what.
+"""Runs on a host, to which ssh brings this source: starts containers, reports their ends, and counts the resources in
+use.
 
-It reads orders and prints events, one JSON object a line. Whatever must outlive it is in files: a container's directory
-is `<temporary directory>/howdah-ssh-<uid>/<job>/<container>`, and the container lives while its `lock` is locked. So
-all jobs of a user see each other's containers. It needs CPython 3.9 and nothing else.
+It reads orders and prints events, one JSON object a line. All state that must outlive it is in files: a container's
+directory is `<temporary directory>/howdah-ssh-<uid>/<job>/<container>`, and the container lives while its `lock` is
+locked. So all jobs of a user see each other's containers. It needs CPython 3.9 and nothing else.
 """
 
 import base64
@@ -44,7 +45,7 @@ def lives(directory: str) -> bool:
 
 
 def remove(directory: str) -> None:
-    """Remove the directory of a container or job, unless something lives there: it could be found no more."""
+    """Remove the directory of a container or job, unless a process lives there, which could not be found any more."""
     if not any(map(lives, (directory, *glob.glob(os.path.join(directory, "*"))))):
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -62,7 +63,7 @@ def inode_of(directory: str) -> int:
 
 
 def measure() -> Dict[str, Any]:
-    """Return what the host has."""
+    """Return the resources of the host."""
     gpus = len(glob.glob("/dev/nvidia[0-9]*"))
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         listed = subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, text=True, timeout=10).stdout
@@ -72,7 +73,7 @@ def measure() -> Dict[str, Any]:
 
 
 def grants() -> List[Dict[str, Any]]:
-    """Return what the living containers have."""
+    """Return the resources of the living containers."""
     found = glob.glob(os.path.join(ROOT, "*", "*", "grant"))
     texts = [read(path) for path in found if lives(os.path.dirname(path))]
     return [json.loads(text) for text in texts if text]  # another job's program may have removed it just now
@@ -87,14 +88,14 @@ class JobOnHost:
         self.directory = os.path.join(ROOT, self.name)
 
     def free(self) -> Dict[str, Any]:
-        """Return what no container has; GPUs by their numbers."""
+        """Return the free resources, with GPUs by their numbers."""
         taken = grants()
         numbers = set(range(self.room["gpus"])).difference(*(grant["gpus"] for grant in taken))
         rest = {key: self.room[key] - sum(grant[key] for grant in taken) for key in ("vcores", "memory_mib")}
         return {**rest, "gpus": sorted(numbers)}
 
     def start(self, order: Dict[str, Any]) -> None:
-        """Start a container if there is room, beside all jobs of the user."""
+        """Start a container if there is room beside the containers of all jobs of the user."""
         name, directory = order["start"], os.path.join(self.directory, order["start"])
         if order["sees"] and not os.path.isdir(order["sees"]):
             return say(refused=name, text=f"it does not see {order['sees']}: the home must be shared by all hosts")
@@ -109,7 +110,7 @@ class JobOnHost:
         self.watch(name)
 
     def run(self, order: Dict[str, Any], directory: str, gpus: List[int]) -> None:
-        """Write a container down, and run the bootstrap in it."""
+        """Record a container, and run the bootstrap in it."""
         os.makedirs(directory, 0o700)
         lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT)
         around = os.open(self.directory, os.O_RDONLY)
@@ -138,7 +139,7 @@ class JobOnHost:
             os.close(around)
 
     def watch(self, name: str) -> None:
-        """Tell of a container's end, now or later."""
+        """Report a container's end, now or later."""
 
         def wait() -> None:
             directory = os.path.join(self.directory, name)
@@ -150,7 +151,7 @@ class JobOnHost:
         threading.Thread(target=wait, daemon=True).start()
 
     def stop(self, name: str, is_unknown: bool = False) -> None:
-        """End a container: all processes of its group. Remove one that the master does not know."""
+        """End a container: all processes of its group. Remove a container that the master does not know."""
 
         def act() -> None:
             directory = os.path.join(self.directory, name)
@@ -168,7 +169,7 @@ class JobOnHost:
 
 
 def main() -> None:
-    """Answer the greeting, then carry orders out until the connection ends."""
+    """Answer the greeting, then execute orders until the connection ends."""
     greeting = json.loads(sys.stdin.buffer.readline())
     with contextlib.suppress(FileExistsError):
         os.mkdir(ROOT, 0o700)

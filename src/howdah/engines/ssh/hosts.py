@@ -22,21 +22,21 @@ _OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "Serv
 
 @dataclass(frozen=True)
 class Host:
-    """A host, and how it is reached."""
+    """A host, and the way to reach it."""
 
     name: str
     """The host without user and port: the node of its containers."""
     ssh: tuple[str, ...]
-    """The command line of ssh, up to what it runs."""
+    """The command line of ssh, without the remote command."""
     given: Mapping[str, int]
-    """Its gpus, vcores and memory_mib, as far as the setting says; the host is asked for the rest."""
+    """Its gpus, vcores and memory_mib, as far as the setting gives them; the host is asked for the rest."""
 
     def command(self) -> tuple[str, ...]:
-        """Return the command that runs the program whose source `greeting` begins with."""
+        """Return the command that runs the program with whose source `greeting` begins."""
         return (*self.ssh, f"exec python3 -I -c 'import sys; exec(sys.stdin.buffer.read({len(SOURCE)}))'")
 
     def greeting(self, **values: Any) -> bytes:
-        """Return what the program reads first."""
+        """Return the first bytes that the program reads."""
         return SOURCE + json.dumps({"given": self.given, **values}).encode() + b"\n"
 
     def address(self) -> str:
@@ -54,7 +54,7 @@ class Host:
         return found[1] if found else self.name
 
     def ask(self, directories: Sequence[str]) -> dict[str, Any]:
-        """Return what the host says of itself, and by which numbers its file systems know these directories.
+        """Return the host's answer about itself, with the numbers by which its file systems know these directories.
 
         Raises:
             EngineUnavailable: it does not answer; the message has ssh's reason.
@@ -110,7 +110,7 @@ def parse(line: bytes) -> dict[str, Any] | None:
 
 
 def reason(stderr: bytes, status: int | None) -> str:
-    """Return why ssh has ended: the last line that it printed, and what to do about a key that it refused."""
+    """Return why ssh has ended: its last line, and what to do if it refused a key."""
     text = stderr.decode("utf-8", "replace")
     if "HOST IDENTIFICATION HAS CHANGED" in text and "Host key verification failed" in text:
         return message("its host key is another than the known one: if that is right, remove the old (ssh-keygen -R)")

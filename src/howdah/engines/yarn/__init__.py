@@ -1,4 +1,4 @@
-"""Hadoop YARN as an engine, spoken to by its own protocols."""
+"""Hadoop YARN as an engine, through its own protocols."""
 
 from __future__ import annotations
 

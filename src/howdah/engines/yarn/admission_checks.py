@@ -23,7 +23,7 @@ FIELDS = {records.MEMORY: "memory", records.VCORES: "vcores", records.GPU: "gpus
 
 
 async def check(rm: ResourceManagerClient, job: JobSpec) -> None:
-    """Raise EngineRejected with everything that can never be granted, one line each.
+    """Raise EngineRejected with every request that can never be granted, one line each.
 
     Raises:
         SpecError: a placement constraint cannot be read.
@@ -94,8 +94,8 @@ def find_impossible_constraints(job: JobSpec, nodes: Sequence[pb.NodeReport]) ->
 
 
 def too_large(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
-    """Yield a line for each resource of a role that no node has, and for each of which the whole cluster has too
-    little."""
+    """Yield a line for each resource of a role that exceeds every node, and for each resource that the whole cluster
+    has too little of."""
     if not nodes:
         yield "the cluster has no node that takes containers now"
         return
@@ -115,14 +115,14 @@ def too_large(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
 
 
 def _at_once(job: JobSpec) -> Counter[str]:
-    """Return what the gang needs at the same time, the largest of its stages; without a gang nothing is needed at
-    once."""
+    """Return the resources that the gang needs at the same time, in the largest of its stages; without a gang none are
+    needed at once."""
     waves = [{name: job.roles[name].replicas for name in wave} for wave in (job.waves if job.gang else ())]
     return _largest(needed_amounts(job, wave) for wave in waves)
 
 
 def needed_amounts(job: JobSpec, containers: Mapping[str, int]) -> Counter[str]:
-    """Return what these numbers of containers need together, by resource; `containers` gives the number of each
+    """Return the resources that these numbers of containers need together; `containers` gives the number for each
     role."""
     total = Counter[str]()
     for role, count in containers.items():
@@ -131,7 +131,7 @@ def needed_amounts(job: JobSpec, containers: Mapping[str, int]) -> Counter[str]:
 
 
 def over_maximum(job: JobSpec, maximum: pb.Resource) -> Iterator[str]:
-    """Yield a line for each resource of a role that exceeds what the scheduler grants to one container."""
+    """Yield a line for each resource of a role that exceeds the scheduler's maximum for one container."""
     limits = records.from_resource(maximum)
     for role, spec in job.roles.items():
         for key, wanted in records.amounts(spec.resources).items():

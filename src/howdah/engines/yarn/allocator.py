@@ -53,9 +53,9 @@ _FINAL_STATUS = {State.SUCCEEDED: 1, State.FAILED: 2, State.CANCELLED: 3}
 
 
 class YarnAllocator(Allocator):
-    """Asks YARN for containers. Each role has its own allocation request id, numbered from 1; by it a granted container
-    is matched to its role. If a role's first container has another constraint than the others, it is another request
-    of the role, with an id of its own."""
+    """Asks YARN for containers. Each role has its own allocation request id, numbered from 1; a granted container is
+    matched to its role by this id. If a role's first container has another constraint than the others, it is another
+    request of the role, with an id of its own."""
 
     restarts = True
     runs_images = True
@@ -114,7 +114,7 @@ class YarnAllocator(Allocator):
         return allocator
 
     async def _fetch_previous_attempt_end(self) -> MasterEnded | None:
-        """Ask the ResourceManager how the earlier attempt ended: the log has at most that it was told to end."""
+        """Ask the ResourceManager how the earlier attempt ended: at most, the log says that it was told to end."""
         application_id, previous_attempt = records.parse_application_id(self._context.job_id), self.attempt - 1
         try:
             async with ResourceManagerClient(self._configuration, limit_s=0.0) as rm:
@@ -174,7 +174,7 @@ class YarnAllocator(Allocator):
 
     def _hosts_avoided_by_all(self) -> frozenset[str]:
         """Return the hosts that every role with outstanding requests avoids. YARN excludes hosts from an application,
-        not from a role; the master releases what is granted on a host that its role avoids."""
+        not from a role; the master releases a container on a host that its role avoids."""
         roles = {self._role_of_request[number] for number in self._am.outstanding}
         avoided = [self._avoided_hosts.get(role, frozenset()) for role in roles]
         return frozenset.intersection(*avoided) if avoided else frozenset()

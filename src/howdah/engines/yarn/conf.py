@@ -1,4 +1,4 @@
-"""Gives YARN's clients the properties they need: the *-site files of a directory over Hadoop's defaults.
+"""Gives YARN's clients the properties they need: Hadoop's defaults, overridden by the *-site files of a directory.
 
 `howdah.hadoop.conf` reads the files.
 """
@@ -21,7 +21,7 @@ FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml"
 ADVICE = "point it at the cluster's configuration directory, or start a cluster with `howdah sandbox up`"
 _SECRET = re.compile(r"password|passwd|secret(?!-)|access\.key|account\.key", re.IGNORECASE)
 FOREVER_S = 7 * 86400.0
-"""Stands for -1 milliseconds, by which Hadoop means no limit: longer than any ResourceManager is repaired."""
+"""Stands for -1 milliseconds, by which Hadoop means no limit: longer than any repair of a ResourceManager."""
 _PORTS = {"": 8032, "scheduler": 8030, "resource-tracker": 8031, "admin": 8033}
 # The defaults of Hadoop 3 for what howdah asks.
 _DEFAULTS = {
@@ -45,7 +45,7 @@ class Configuration:
     properties: Mapping[str, str] = field(default_factory=dict)
     """Values by name, in which `${...}` is not yet replaced."""
     origins: Mapping[str, str] = field(default_factory=dict)
-    """The file that each property is from."""
+    """The file from which each property comes."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """Environment variables that values may refer to."""
 
@@ -99,18 +99,18 @@ class Configuration:
 
     @functools.cached_property
     def user(self) -> str:
-        """Return the user that the cluster takes this process for."""
+        """Return the name of the user under which the cluster knows this process."""
         return identity.user(self.secure, self.environment)
 
     @property
     def silence_limit(self) -> float:
-        """Return how many seconds a running job waits for a ResourceManager, as Hadoop's own clients do."""
+        """Return the seconds for which a running job waits for a ResourceManager, as Hadoop's own clients do."""
         milliseconds = self.number("yarn.resourcemanager.connect.max-wait.ms", 900_000)
         return milliseconds / 1000 if milliseconds >= 0 else FOREVER_S
 
     @property
     def expiry(self) -> float:
-        """Return after how many seconds of silence the ResourceManager takes a master, or its node, for dead."""
+        """Return the seconds of silence after which the ResourceManager considers a master, or its node, dead."""
         names = ("yarn.nm.liveness-monitor.expiry-interval-ms", "yarn.am.liveness-monitor.expiry-interval-ms")
         return min(self.number(name, 600_000) for name in names) / 1000
 

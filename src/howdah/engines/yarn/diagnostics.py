@@ -39,7 +39,7 @@ def clean(diagnostics: str) -> str:
 
 
 def attempt_end(diagnostics: str) -> str:
-    """Return how one attempt of the master ended, from its `diagnostics`; "" if they do not say."""
+    """Return how one attempt of the master ended, from its `diagnostics`; "" if they do not say it."""
     died = _MASTER.search(diagnostics)
     if died:
         return str(explain(int(died[1]), _HEAD.sub("", diagnostics[died.end() :]).partition(_TRACKING)[0]))
@@ -47,7 +47,7 @@ def attempt_end(diagnostics: str) -> str:
 
 
 def explain_wait(diagnostics: str, queue: str) -> str:
-    """Return why an application without a running master has none yet; "" if nothing is said."""
+    """Return why an application without a running master has none yet; "" if no reason is given."""
     text = _STAMP.sub("", clean(diagnostics))
     if not text or _MASTER.search(diagnostics):
         return text

@@ -42,9 +42,9 @@ TAG = "howdah"
 """The tag of every application of howdah, by which it is found again whatever its type."""
 MASTER_MEMORY_MIB = 512
 AGGREGATION_S = 60.0
-"""Limit in seconds for the nodes to store the logs of a job that has ended; they need a few seconds if they answer."""
+"""Limit in seconds for the nodes to store the logs of an ended job; nodes that answer need only a few seconds."""
 LATE_S = 86400.0
-"""The time after a job's end from which no node brings logs any more."""
+"""Seconds after a job's end from which no node brings logs any more."""
 MAX_PACKED_BYTES = 128 << 10  # a ResourceManager keeps what was submitted in ZooKeeper, where 1 MiB is the most
 # LogAggregationStatusProto: 6 is "timed out", which a node that comes back does not mind.
 _AGGREGATED = (1, 4, 5)  # disabled, succeeded, failed
@@ -93,7 +93,7 @@ class YarnEngine(Engine):
         return Plan(self.name, planned, self._request(job))
 
     async def _check(self, job: StagedJob) -> dict[str, str]:
-        """Check what only the cluster knows, and find the racks of the hosts that tasks prefer."""
+        """Check requirements that only the cluster can check, and find the racks of the hosts that tasks prefer."""
         wanted = {host for entry in job.inputs for host in entry.hosts}
         wanted.update(host for role in job.job.roles.values() for host in role.placement.prefer)
         async with ResourceManagerClient(self._configuration) as rm:
@@ -162,7 +162,8 @@ class YarnEngine(Engine):
         secrets: Mapping[str, str],
         progress: Progress,
     ) -> None:
-        """Upload and submit. A small job travels with the credentials, because recording it in a file takes longer."""
+        """Upload the files and submit the job. A small job travels with the credentials, because recording it in a file
+        takes longer."""
         uploader = JobUploader(self.home, self._configuration.directory, progress)
         placed = await asyncio.to_thread(uploader.upload, plan.job, self._configuration.merged())
         key, text = random.token_bytes(32), job_text(placed)
@@ -189,7 +190,7 @@ class YarnEngine(Engine):
             await asyncio.to_thread(uploader.clean, max_unused_s(self._settings), lambda: oldest)
 
     async def _sweep(self, rm: ResourceManagerClient, submitted: str) -> None:
-        """Clean up after jobs whose master was killed; what cannot be done now is left to the next submission."""
+        """Clean up after jobs whose master was killed; steps that fail now are left to the next submission."""
         from howdah.engines import cleanup
 
         files = self._files(self.home)
@@ -311,7 +312,7 @@ class YarnEngine(Engine):
 
     async def _wait_for_aggregation(self, job_id: str) -> bool:
         """Wait until the nodes have brought the logs to the cluster's file system, which they do after a job ends.
-        Return whether they have, or will not: a node that was away for long may bring them when it is back."""
+        Return True if they have, or if they will not: a node that was away for long may bring them when it is back."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + AGGREGATION_S
         async with ResourceManagerClient(self._configuration) as rm:
@@ -327,7 +328,7 @@ class YarnEngine(Engine):
                 await asyncio.sleep(0.2)
 
     def _launches(self, report: JobReport) -> dict[str, Launched]:
-        """Return which attempt of which task ran in a container, from the job's event log as far as it goes."""
+        """Return the attempt of a task that ran in each container, from the job's event log as far as it goes."""
         from howdah.spec.event_lines import read_lines
         from howdah.spec.events import Launched
 
@@ -353,7 +354,7 @@ def _abandon(job: JobSpec, job_id: str, conf_dir: str) -> None:
 
 
 def state_of(report: pb.ApplicationReport) -> State:
-    """Return howdah's state of a YARN application; a finished one reports its own result."""
+    """Return howdah's state for a YARN application; a finished application reports its own result."""
     if report.state == _FINISHED:
         return _FINAL.get(report.final_status, State.FAILED)
     return {_RUNNING: State.RUNNING, _FAILED: State.FAILED, _KILLED: State.CANCELLED}.get(report.state, State.PENDING)

@@ -65,8 +65,8 @@ def explain(status: int, diagnostics: str) -> Exit:
 
 
 def refused_image(status: int, diagnostics: str, variables: Mapping[str, str], host: str) -> Exit | None:
-    """Return the Exit of a container that asked for an image by `variables` and was refused. It is the only
-    container that YARN does not start without saying why (ContainerImpl.RequestResourcesTransition logs it and
+    """Return the Exit of a container that asked for an image by `variables` and was refused. Only for such a container
+    does YARN fail to start it without giving a reason (ContainerImpl.RequestResourcesTransition logs the reason and
     reports it to no program)."""
     image = requested_image(variables)
     if status != _NEVER_STARTED or diagnostics.strip() or not image:
@@ -75,7 +75,7 @@ def refused_image(status: int, diagnostics: str, variables: Mapping[str, str], h
 
 
 def exit_without_master(status: int, diagnostics: str) -> Exit:
-    """Return the Exit of a container that ended while there was no master. What ended the master may have ended the
+    """Return the Exit of a container that ended while there was no master. Whatever ended the master may have ended the
     container, too: the reason counts only if the container itself caused its end, or was preempted."""
     exit = explain(status, diagnostics)
     if exit.cause in _ITS_OWN:
@@ -86,7 +86,7 @@ def exit_without_master(status: int, diagnostics: str) -> Exit:
 
 def last_lines(diagnostics: str) -> tuple[str, ...]:
     """Return the end of the process's standard error, which YARN puts into the diagnostics of a failed container;
-    otherwise what the program said that should have started the process, such as docker."""
+    otherwise the output of the program that should have started the process, such as docker."""
     matches = list(_TAIL.finditer(diagnostics))
     if not matches:
         return tuple(line.strip() for line in _SHELL_ERROR.findall(diagnostics))

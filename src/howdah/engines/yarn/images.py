@@ -1,4 +1,4 @@
-"""How an executor finds out whether a NodeManager runs it in the image that the job asks for, and what it says if not.
+"""How an executor finds out whether a NodeManager runs it in the job's image, and the messages if it does not.
 
 A NodeManager with Hadoop's DefaultContainerExecutor starts the task as a plain process of the node without a message.
 (LinuxContainerExecutor refuses what it does not allow, in recent versions: howdah.engines.yarn.exit_codes.) Hadoop's

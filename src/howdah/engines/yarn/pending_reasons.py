@@ -1,7 +1,7 @@
-"""Why a job waits for containers: what the ResourceManager says of its queue, its user, and every node.
+"""Why a job waits for containers: the reasons that the ResourceManager gives about its queue, its user, and every node.
 
-Queue and nodes come over the protocol; limits by label, and of one user in a queue, only from the ResourceManager's web
-service (`/ws/v1/cluster/scheduler`), which is asked if it needs no login.
+Queue and nodes come over the protocol; limits by label, and of one user in a queue, come only from the
+ResourceManager's web service (`/ws/v1/cluster/scheduler`), which is asked if it needs no login.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ async def pending_reasons(
 def reasons_from_headroom(
     headroom: Mapping[str, int], job_id: str, job: JobSpec, missing: Mapping[str, int]
 ) -> list[PendingReason]:
-    """Return what a master knows without a login of its own: `headroom`, the amounts that each of the
-    ResourceManager's answers to a heartbeat leaves to the job."""
+    """Return the reasons that a master can find without a login of its own. `headroom` are the amounts that the
+    ResourceManager's answers to heartbeats leave to the job."""
     return [
         PendingReason(
             "headroom",
@@ -126,17 +126,17 @@ def queue_path(root: pb.QueueInfo, name: str) -> list[pb.QueueInfo]:
 
 
 def scheduler(configuration: Configuration) -> Mapping[str, Any]:
-    """Return what the ResourceManager's web service says of the scheduler; {} if it does not say."""
+    """Return the web service's description of the scheduler; {} if the service does not give it."""
     return _from_web(configuration, "/ws/v1/cluster/scheduler", "scheduler", "schedulerInfo") or {}
 
 
 def setting(configuration: Configuration, name: str) -> str:
-    """Return a property of the ResourceManager's own configuration; "" if its web service does not say."""
+    """Return a property of the ResourceManager's own configuration; "" if its web service does not give it."""
     return str(_from_web(configuration, f"/conf?name={name}", "property", "value") or "")
 
 
 def _from_web(configuration: Configuration, path: str, *keys: str) -> Any:
-    """Return a value below `keys` in an answer of the web service; None if it needs a login or does not answer."""
+    """Return the value below `keys` in an answer of the web service; None if it needs a login or does not answer."""
     if configuration.secure:
         return None
     with contextlib.suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
@@ -163,7 +163,7 @@ def web_address(configuration: Configuration) -> str:
 def _nodes(
     job: JobSpec, role: str, count: int, nodes: Sequence[pb.NodeReport], default: str = ""
 ) -> Iterator[PendingReason]:
-    """Yield the reasons that nodes give; `default` is the label of the queue, for a role without one."""
+    """Yield the reasons that lie in nodes; `default` is the label of the queue, for a role without a label."""
     wanted, label = records.amounts(job.roles[role].resources), label_of(job, role) or default
     usable = queue_limits.nodes_of_label(nodes, label)
     avoided = set(job.roles[role].placement.avoid)

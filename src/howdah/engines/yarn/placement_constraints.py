@@ -1,8 +1,8 @@
-"""Placement constraints: which containers are asked for with allocation tags, and in what form YARN gets them.
+"""Placement constraints: which containers are requested with allocation tags, and the form that YARN requires.
 
 A role without tags carries its name as its tag. YARN places nothing beside a tag that no container has yet, not even
-the first container that carries the tag: where a role is to be near itself, its first container is asked for without
-that part.
+the first container that carries the tag: if a role is to be near itself, its first container is requested without that
+part.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from howdah.spec.events import Noted
 
 RACKS = "racks"
-"""The setting that tells the allocator on which rack the hosts are that tasks prefer, as JSON."""
+"""The setting that gives the allocator the racks of the hosts that tasks prefer, as JSON."""
 HANDLER = "yarn.resourcemanager.placement-constraints.handler"
 PARTITION = "yarn_node_partition/"
 NODE = "node"
@@ -54,8 +54,8 @@ def constraint_of(job: JobSpec, role: str) -> Constraint | None:
 
 
 def tags_of(job: JobSpec, role: str) -> tuple[str, ...]:
-    """Return the allocation tags of the role's containers; none if it has no constraint and no other constraint
-    names it."""
+    """Return the allocation tags of the role's containers; none if it has no constraint and no other constraint names
+    it."""
     placement = job.roles[role].placement
     if placement.tags:
         return tuple(dict.fromkeys(placement.tags))
@@ -100,7 +100,7 @@ def constraint_of_first(constraint: Constraint | None, tags: Collection[str]) ->
 
 
 def is_placeable(constraint: Constraint | None, existing: Collection[str]) -> bool:
-    """Return whether everything that the constraint wants to be near to exists, if the tags `existing` do."""
+    """Return whether everything near which the constraint places containers exists, if the tags `existing` do."""
     if constraint is None:
         return True
     if isinstance(constraint, Single):
@@ -113,8 +113,9 @@ def _names_own_role(constraint: Single) -> Iterator[str]:
 
 
 def order(job: JobSpec) -> tuple[set[str], list[str]]:
-    """Return the roles whose first container comes before what it wants to be near to, and the roles that can have
-    no container, because what they want to be near to never exists, or waits for them."""
+    """Return two values: the roles whose first container comes before the containers that it should be near to; and the
+    roles that can have no container, because the containers that they should be near to never exist, or wait for
+    them."""
     waiting, existing = list(job.roles), set[str]()
     leaders = set[str]()
     while waiting:
@@ -147,8 +148,8 @@ def satisfied_anywhere(tags: Collection[str]) -> Constraint:
 
 
 def message(constraint: Constraint, label: str) -> pb.PlacementConstraint:
-    """Return the constraint as YARN takes it. `label` is that of the nodes, which a SchedulingRequest can say only
-    in its constraint, if that is a Single."""
+    """Return the constraint in YARN's form. `label` is that of the nodes; a SchedulingRequest can give it only in its
+    constraint, and only if that is a Single."""
     if isinstance(constraint, Composite):
         parts = [message(part, "") for part in constraint.parts]
         kind = _AND if constraint.kind == "and" else _OR
@@ -162,9 +163,8 @@ def message(constraint: Constraint, label: str) -> pb.PlacementConstraint:
 
 
 class UnsatisfiedConstraints:
-    """Notes containers that wait for a node which satisfies their constraint, once for each wait. The Capacity
-    Scheduler keeps such requests and says nothing; the placement processor rejects them, and they are asked for
-    again."""
+    """Notes containers that wait for a node that satisfies their constraint, once for each wait. The Capacity Scheduler
+    keeps such requests without a message; the placement processor rejects them, and they are requested again."""
 
     def __init__(self, job: JobSpec) -> None:
         self._job = job
@@ -172,8 +172,8 @@ class UnsatisfiedConstraints:
         self._noted: set[str] = set()
 
     def new_notes(self, waiting: Mapping[str, int], rejected: Mapping[str, int], now: float) -> Iterator[Noted]:
-        """Yield new notes; `waiting` counts by role the containers that it lacks, `rejected` has YARN's reason for
-        some."""
+        """Yield new notes. `waiting` counts the missing containers by role, `rejected` has YARN's reason for some
+        roles."""
         from howdah.spec.events import Noted  # a client, which checks constraints only, need not wait for it
 
         for role, text in ((name, spec.placement.constraint) for name, spec in self._job.roles.items()):

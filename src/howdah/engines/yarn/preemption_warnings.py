@@ -2,8 +2,8 @@
 unhealthy.
 
 The ResourceManager repeats a preemption contract with every heartbeat until the containers are gone; the
-CapacityScheduler names them in the negotiable one and takes them all the same. How long it waits is in its own
-configuration, which clients often have as well; decommissioning nodes carry their time in the report.
+CapacityScheduler names them in the negotiable contract and takes them all the same. The time that it waits is in its
+own configuration, which clients often have as well; decommissioning nodes have their time in the report.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Granted = Mapping[str, pb.Container]
 
 
 class PreemptionWarnings:
-    """Remembers which warnings it has given."""
+    """Remembers the warnings that were given."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._wait_s = configuration.number(WAIT_KEY, WAIT_MS) / 1000

@@ -44,7 +44,7 @@ def parse_application_id(text: str) -> pb.ApplicationId:
 
 
 def attempt_of(container: str) -> int:
-    """Return the application attempt to which a container belongs, by the container's name; 1 for anything else."""
+    """Return the application attempt to which a container belongs, by the container's id; 1 for any other text."""
     parts = container.split("_")
     return int(parts[-2]) if len(parts) >= 5 and parts[-2].isdigit() else 1
 
@@ -65,8 +65,8 @@ def amounts(resources: Resources) -> dict[str, int]:
 
 
 def to_resource(wanted: Mapping[str, int]) -> pb.Resource:
-    """Return resources as YARN takes them. Hadoop 3 drops memory and cores that are only in the two fields if there
-    is a map too: both are filled."""
+    """Return resources in YARN's form. Hadoop 3 drops memory and cores that are only in the two fields if there is a
+    map, too: both are filled."""
     resource = pb.Resource(memory=wanted[MEMORY], vcores=wanted[VCORES])
     for key, value in wanted.items():
         resource.values.add(key=key, value=value, units="Mi" if key == MEMORY else "", type=0)
@@ -84,7 +84,7 @@ def from_resource(resource: pb.Resource) -> dict[str, int]:
 
 
 def to_resources(resource: pb.Resource) -> Resources:
-    """Return what a granted container has."""
+    """Return the resources of a granted container."""
     found = from_resource(resource)
     memory, vcores, gpus = found.pop(MEMORY), found.pop(VCORES), found.pop(GPU, 0)
     return Resources(memory, vcores, gpus, {key: value for key, value in found.items() if value})

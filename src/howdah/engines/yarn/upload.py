@@ -1,7 +1,7 @@
 """Uploads the files that the cluster lacks, by content hash, and the job's own directory, before the submission.
 
 A file that the cluster has is not sent again. YARN refuses a file whose size or modification time differs from those at
-submission, so both are read back from the cluster after the upload, and a file in the cache is never changed.
+submission. So both are read back from the cluster after the upload, and a file in the cache is never changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class JobUploader:
         self._files, self._cache, self._home = filesystem(home, conf_dir), Cache(home, conf_dir, progress), home
 
     def upload(self, job: StagedJob, configuration: Mapping[str, str]) -> StagedJob:
-        """Upload everything that containers need; return the job with each file's size and time on the cluster.
+        """Upload all files that containers need; return the job with each file's size and time on the cluster.
 
         Raises:
             StagingError: a file is missing, or there is no permission or room.
@@ -89,5 +89,5 @@ def _input_files_to_upload(job: StagedJob) -> Iterator[StagedFile]:
 
 
 def job_text(job: StagedJob) -> bytes:
-    """Return what the master starts from."""
+    """Return the text from which the master starts."""
     return json.dumps(encode(job), separators=(",", ":")).encode()

@@ -1,1 +1,1 @@
-"""What is asked of a running program: stack dumps, log searches, preemption notices."""
+"""Requests about a running program: stack dumps, log searches, preemption notices."""

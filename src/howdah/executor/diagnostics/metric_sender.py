@@ -16,9 +16,9 @@ Point = Tuple[str, Optional[int], Optional[float], float]
 
 
 class MetricSender:
-    """Sends one batch after another. While the master is away points are kept, the latest ones if there are too many.
+    """Sends one batch after another. While the master is away points are kept; if there are too many, the latest ones.
 
-    `warn` writes a line to the task's log; it is told once when points are lost.
+    `warn` writes a line to the task's log; it is called once when points are lost.
     """
 
     def __init__(self, link: Heartbeat, warn: Callable[[str], None]) -> None:
@@ -31,7 +31,7 @@ class MetricSender:
         self._warned = False
 
     def program_starts(self, epoch: int) -> None:
-        """Speak for the program of `epoch` from now on."""
+        """Send metrics in the name of the program of `epoch` from now on."""
         self.close()
         identity = self._link.identity
         self._principal = wire.program_principal(identity.task, identity.attempt, epoch)

@@ -62,7 +62,7 @@ class ProgramMonitor:
 
     @property
     def is_told_to_end(self) -> bool:
-        """Return whether the running program has got a preemption notice by TERM: a second one could come while it
+        """Return whether the running program was given a preemption notice by TERM: a second TERM could come while it
         saves."""
         program = self._running_program()
         return program is not None and self._notices.is_told_to_end(program)

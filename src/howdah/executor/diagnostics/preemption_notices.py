@@ -16,7 +16,7 @@ from howdah.wire.messages import PreemptionNotice
 AFTER_S = 60.0
 """A container may be taken away later than announced, by at most this time."""
 UNKNOWN_S = 3600.0
-"""How long a notice without a time counts."""
+"""Seconds for which a notice without a time is valid."""
 
 
 class PreemptionNotices:
@@ -47,7 +47,7 @@ class PreemptionNotices:
             program.send_signal(getattr(signal, f"SIG{notice.signal}"))
 
     def is_told_to_end(self, program: Program) -> bool:
-        """Return whether the last notice of this program was TERM, and what it announced may still come."""
+        """Return whether this program got its last notice by TERM, and the announced preemption may still come."""
         return program is self._told_to_end and time.monotonic() <= self._until
 
     def explain(self, exit: Exit) -> Exit:

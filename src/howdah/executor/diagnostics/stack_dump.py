@@ -21,7 +21,7 @@ from howdah.wire.helper_messages import StackDumpReply, StackDumpRequest
 
 EACH_S, NATIVE_S = 10.0, 8.0
 MAX_PROCESSES = 32
-"""Most processes that are dumped; a data loader may have hundreds, which all do the same."""
+"""The most processes that are dumped; a data loader may have hundreds, which all do the same."""
 MAX_TEXT = 200 << 10
 MAX_COMMAND = 200
 """Characters of a command line that are shown."""
@@ -66,7 +66,7 @@ def _python_stacks(pid: int, tool: str, native: bool, secrets: Sequence[str]) ->
 
 
 def _dump_native(pid: int, tool: str, secrets: Sequence[str]) -> str:
-    """Dump with native frames where the platform has them, and reading symbols takes little time and memory."""
+    """Dump with native frames, if the platform has them and reading symbols takes little time and memory."""
 
     def limit_memory() -> None:
         # This memory counts as the container's: symbols of a large library must not get the program killed.

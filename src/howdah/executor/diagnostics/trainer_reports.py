@@ -1,4 +1,4 @@
-"""Hands on what a training library reports of its run: progress and metrics appear without a line of code."""
+"""Forwards what a training library reports of its run: progress and metrics appear without a line of code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from howdah.executor.master_link.heartbeat import Heartbeat
 from howdah.executor.own_log import log
 
 _NAMES = ("KUBEFLOW_TRAINER_SERVER", "KUBEFLOW_TRAINER_STATUS")
-"""What the names of the variables begin with; the second is that of Kubeflow's first version with such reports."""
+"""The prefixes of the names of the variables; the second is that of Kubeflow's first version with such reports."""
 
 
 class TrainerReports:
@@ -29,9 +29,9 @@ class TrainerReports:
         """Whether the present program's training library has reported by itself."""
 
     def variables(self, environment: Mapping[str, str], epoch: int) -> Dict[str, str]:
-        """Add to `environment` what a program that is about to start in `epoch` needs to report.
+        """Add to `environment` the variables that a program needs to report; it is about to start in `epoch`.
 
-        Nothing changes where the user has set a server.
+        Nothing changes if the user has set a server.
 
         Raises:
             OSError: a file can't be written.
@@ -68,8 +68,8 @@ class TrainerReports:
             done()
 
     def _new_points(self, status: TrainerStatus) -> List[Point]:
-        """Return the metrics that have changed: a report repeats what was logged last. At the end return all, so that
-        the curve of a metric that never changes has an end."""
+        """Return the metrics that have changed, because a report repeats the values that were logged last. At the end
+        of the run return all, so that the curve of a metric that never changes has an end."""
         self._steps = status.steps or self._steps
         is_last = status.progress == 1.0
         step = self._steps if status.step is None and is_last else status.step
@@ -80,7 +80,8 @@ class TrainerReports:
 
 
 def _proxy_exceptions(environment: Mapping[str, str]) -> Dict[str, str]:
-    """Return the variables that keep requests to the loopback from a proxy, where the program has one."""
+    """Return the variables that keep requests to the loopback from going through a proxy, if the program has a
+    proxy."""
     if not any(name.lower() in ("http_proxy", "all_proxy") for name in environment):
         return {}
     present = {name: hosts for name, hosts in environment.items() if name.lower() == "no_proxy"} or {"no_proxy": ""}

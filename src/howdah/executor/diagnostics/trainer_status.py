@@ -15,13 +15,13 @@ from howdah.wire.program_protocol import MAX_KEY, MAX_POINTS
 
 _STEP, _STEPS = "current_step", "total_steps"
 _POSITION = (_STEP, _STEPS, "current_epoch")
-"""Metrics of the Trainer that say how far it is, and nothing about the model."""
+"""Metrics of the Trainer that say how far it has come, and nothing about the model."""
 _MAX_STEP = 1 << 53
 
 
 @dataclass(frozen=True)
 class TrainerStatus:
-    """What one report says."""
+    """The content of one report."""
 
     progress: Optional[float] = None
     """The share of the run that is done, 0 to 1; None when the report does not say it."""

@@ -19,9 +19,9 @@ _PATH = "/trainer-status"
 _MAX_HEAD, _MAX_BODY = 8 << 10, 64 << 10
 _MAX_REQUESTS = 8
 _LIMIT_S = 10.0
-"""Seconds after which a request is dropped; the libraries wait 5 for its answer."""
+"""Seconds after which a request is dropped; the libraries wait 5 seconds for the answer."""
 _DELAY_S = 1.0
-"""Seconds for which an answer waits until the master has the report: the program may end right after it."""
+"""Seconds for which an answer waits for the master to have the report: the program may end right after the answer."""
 _REASONS = {
     200: "OK",
     400: "Bad Request",
@@ -37,7 +37,7 @@ Received = Callable[[TrainerStatus, Callable[[], None]], None]
 
 
 class ReportRefused(Exception):
-    """A request that is answered by an HTTP status of 4xx, and why."""
+    """A request that is answered by an HTTP status of 4xx, with the reason."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -87,7 +87,7 @@ class TrainerStatusServer:
             connection.close()
 
     def forget(self, request: _Request) -> None:
-        """Count a request that is over no more."""
+        """Stop counting a request that is over."""
         self._requests.remove(request)
 
 
@@ -156,7 +156,7 @@ class _Request:
 
 
 def _body_of(data: bytes, token: str) -> Optional[bytes]:
-    """Return the body of the request that begins with `data`; None where more of it is to come.
+    """Return the body of the request that begins with `data`; None while a part of it is still to come.
 
     Raises:
         ReportRefused: it is no report of this program.

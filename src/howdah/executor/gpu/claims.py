@@ -1,10 +1,10 @@
 """Claims GPUs of this node for one executor at a time, where the engine assigns none.
 
 A claim is a lock (flock) on a file for each device, in a directory below /tmp that only this user can write and whose
-files only this user can open: no other account can hold them. The kernel lets go of a lock when its holder dies. What
-other users have claimed is read from /proc/locks, which names the holder of every lock: a file of theirs counts when it
-is locked by a process of theirs. So an account can keep a device from others only by a living process under its own
-name, as it can by using the device.
+files only this user can open: no other account can hold them. The kernel releases a lock when its holder dies. Claims
+of other users are read from /proc/locks, which names the holder of every lock: a file of another user counts as claimed
+if a process of that user has locked it. So an account can keep a device from others only by a living process under its
+own name, as it can by using the device.
 """
 
 from __future__ import annotations
@@ -98,14 +98,14 @@ class GpuClaim:
 
 
 class GpuAssignment:
-    """The devices of one task: those that the engine assigned, or else as many as it asked for, claimed once."""
+    """The devices of one task: those that the engine assigned, or else as many as the task asked for, claimed once."""
 
     def __init__(self, container: Mapping[str, str], note: Callable[[str], None]) -> None:
         self.container, self.note = container, note
         self.claim: Optional[GpuClaim] = None
 
     def add_to(self, variables: Dict[str, str], asked: int) -> None:
-        """Name the devices in a program's `variables`; without GPUs in the job the variables stay as the node set them.
+        """Put the devices into a program's `variables`. In a job without GPUs the variables stay as the node set them.
 
         Raises:
             NotEnoughGpus: other tasks hold them.
@@ -162,7 +162,7 @@ def _directories(prefix: str) -> Iterator[Tuple[str, int]]:
 
 
 def _lock_in_all(directories: List[str], name: str) -> List[int]:
-    """Open and lock the files of this name; none when another process has locked one of them."""
+    """Open and lock the files of this name; return none if another process has locked one of them."""
     files: List[int] = []
     try:
         for directory in directories:

@@ -41,7 +41,7 @@ class GpuMonitor:
     def fault(self) -> str:
         """Return the first failure of the GPUs' hardware while the program ran; "" when none is known.
 
-        A program that may see all GPUs of its node may use any of them, so none is known.
+        No failure is known of a program that may see all GPUs of its node, since it may use any of them.
         """
         return "" if self._all_of_the_node else find_hardware_fault(self.gpus, self._ecc)
 
@@ -80,7 +80,7 @@ def find_hardware_fault(gpus: Sequence[Gpu], ecc: Mapping[str, int]) -> str:
 
 
 def visible_devices(environment: Mapping[str, str]) -> Optional[Tuple[str, ...]]:
-    """Return the numbers or UUIDs of the program's devices; () means all of the node, None means no device."""
+    """Return the numbers or UUIDs of the program's devices. () means all devices of the node, None means no device."""
     for name in _NAMES:
         given = environment.get(name)
         if given is not None and given != "all":

@@ -76,7 +76,7 @@ class Devices:
         time.sleep(max(0.0, deadline - time.monotonic()))
 
     def _count(self, event: Any) -> bool:
-        """Count an error; say whether it is the device's first failure of hardware."""
+        """Count an error; return whether it is the device's first hardware failure."""
         with contextlib.suppress(self._nvml.NVMLError):
             number = str(self._nvml.nvmlDeviceGetIndex(event.device))
             uuid = self._nvml.nvmlDeviceGetUUID(event.device)
@@ -109,7 +109,8 @@ class Devices:
         )
 
     def _ask(self, question: Callable[[], Any], name: str = "") -> Any:
-        """Ask for a value, None without an answer; remember a lost device, which the driver may report by no event."""
+        """Ask for a value; return None if there is no answer. Remember a lost device, which the driver may report by no
+        event."""
         try:
             return question()
         except self._nvml.NVMLError as error:

@@ -32,7 +32,7 @@ CHECKPOINT_DIR, RESUME_FROM = "HOWDAH_CHECKPOINT_DIR", "HOWDAH_RESUME_FROM"
 EVENT_FILE_DIR, TRAINER_DIR = "HOWDAH_BOARD_DIR", "TENSORBOARD_LOGGING_DIR"
 """Our variable, and the one that Hugging Face's Trainer reads."""
 LAST_COPY_S = 60.0
-"""What a program leaves at its end must be stored within this time."""
+"""Seconds within which the files that a program leaves at its end must be stored."""
 LOGS_EVERY_S = 60.0
 _LARGE_LOGS_BYTES = 64 << 20
 _EVENT_FILES_LIMIT_S = 600.0
@@ -44,12 +44,12 @@ _MAX_FILES, _MAX_NAMED = 10_000, 10
 class DirectorySyncRunner(ABC):
     """Stores one local directory at `uri` every `every_s` seconds while the program runs, and once after its end.
 
-    Subclasses say what is stored, and by which helper. A task that does not write (`writes`) stores nothing. `warn`
-    tells users that it could not be stored.
+    Subclasses define which files are stored, and by which helper. A task that does not write (`writes`) stores nothing.
+    `warn` tells users that the directory could not be stored.
     """
 
     not_stored = ""
-    """The sentence that says what could not be stored, with `{uri}` and `{reason}`."""
+    """The sentence that says that files could not be stored, with `{uri}` and `{reason}`."""
 
     def __init__(self, loop: EventLoop, path: str, uri: str, writes: bool, every_s: float, limit_s: float) -> None:
         self.loop, self.path, self.uri, self.writes = loop, path, uri, writes
@@ -71,12 +71,12 @@ class DirectorySyncRunner(ABC):
         """Start the helper that stores the directory; `last` says that the program has ended."""
 
     def begin(self) -> None:
-        """Store what the program writes, every `every_s` seconds, because it runs now."""
+        """Store the program's files every `every_s` seconds, because the program runs now."""
         if self.writes:
             self._next_copy = self.loop.call_later(self.every_s, self._store_if_changed)
 
     def finish(self, on_end: OnEnd) -> None:
-        """Store what the program has left at its end, then call `on_end(problem)`."""
+        """Store the files that the program has left at its end, then call `on_end(problem)`."""
         if self._next_copy is not None:
             self._next_copy.cancel()
         if not self.writes:
@@ -87,7 +87,7 @@ class DirectorySyncRunner(ABC):
             self._store_last("")
 
     def stop(self, grace_s: float) -> None:
-        """Give up a fetch at once. The last copy may still take `LAST_COPY_S`: its files would be lost otherwise."""
+        """Stop a fetch at once. The last copy may still take `LAST_COPY_S`: its files would be lost otherwise."""
         if self._on_end is not None:
             self.limit_last_copy(max(grace_s, LAST_COPY_S))
         elif self._helper is not None:
@@ -111,8 +111,8 @@ class DirectorySyncRunner(ABC):
         on_message: Optional[OnMessage] = None,
         late: Optional[Callable[[], str]] = None,
     ) -> None:
-        """Run one helper, which is given up after `limit_s`; one that says what it moves, when nothing has moved for so
-        long. `late` returns why."""
+        """Run one helper, which is stopped after `limit_s`. A helper that reports what it moves is stopped only when
+        nothing has moved for that time. `late` returns the reason."""
 
         def ended(problem: str) -> None:
             self._helper = None
@@ -172,7 +172,7 @@ class CheckpointSyncRunner(DirectorySyncRunner):
         self.order, self.directory = order, directory
 
     def local_variables(self, variables: Mapping[str, str]) -> Dict[str, str]:
-        """Replace the shared directory in the program's variables by the local one."""
+        """Replace the shared directory in the program's variables by the local directory."""
         local = {**variables, CHECKPOINT_DIR: self.path}
         if variables.get(RESUME_FROM):
             name = uris.local_name(uris.below(variables[RESUME_FROM], self.uri), self.uri)
@@ -222,7 +222,8 @@ class CheckpointSyncRunner(DirectorySyncRunner):
                 self.warn(sentence)
 
     def _warn_of_left_out(self, reply: Mapping[str, Any]) -> None:
-        """Name what is not stored although the program has ended: while it runs, most such files will be."""
+        """Name the files that are not stored although the program has ended. While it runs, most such files will be
+        stored later."""
         self._warn_of_told(reply)
         left_out = reply.get("skipped", ())
         for line in left_out[:_MAX_NAMED]:
@@ -296,7 +297,7 @@ class LogSyncRunner(EventFileSyncRunner):
 
     @classmethod
     def of_identity(cls, loop: EventLoop, identity: Identity) -> Optional[LogSyncRunner]:
-        """Return what stores the logs of this attempt; None where they are in the job's directory already."""
+        """Return the object that stores the logs of this attempt; None if they are in the job's directory already."""
         if not identity.stored_logs:
             return None
         return cls(loop, EventFileSyncOrder(identity.log_directory, identity.stored_logs, LOGS_EVERY_S), "")
@@ -306,7 +307,7 @@ class LogSyncRunner(EventFileSyncRunner):
         return dict(variables)
 
     def has_news(self) -> bool:
-        """Return whether something was printed since the last copy. A large log is copied at its end only, because an
+        """Return whether something was printed since the last copy. A large log is copied only at its end, because an
         object store cannot append to it."""
         size = sum(size for _, size, _ in self._files())
         return 0 < size < (_LARGE_LOGS_BYTES if self._on_end is None else size + 1) and super().has_news()
@@ -355,19 +356,19 @@ class DirectorySyncs:
         return dict(variables)
 
     def fetch(self, orders: Orders, on_end: OnEnd) -> None:
-        """Fetch what must be there before a program starts."""
+        """Fetch the files that must be there before a program starts."""
         if self.checkpoints is not None:
             self.checkpoints.fetch(orders, on_end)
         else:
             self.loop.call_later(0.0, lambda: on_end(""))
 
     def begin(self) -> None:
-        """Store what the program writes, because it runs now."""
+        """Store the program's files, because the program runs now."""
         for runner in self._runners:
             runner.begin()
 
     def finish(self, on_end: OnEnd) -> None:
-        """Store what the program has left at its end, all directories at the same time."""
+        """Store the files that the program has left at its end, all directories at the same time."""
         left = len(self._runners)
 
         def finished(_: str) -> None:

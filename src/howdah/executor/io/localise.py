@@ -1,5 +1,5 @@
-"""Localisation prepares a task's working directory: what an earlier try has left goes; then code, input files, a check
-of the job's Python, the image."""
+"""Localisation prepares a task's working directory. It removes what an earlier attempt has left, then brings the code
+and the input files, checks the job's Python, and fetches the image."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHANGED = (
 )
 _TWICE = "{count} files of archives, such as {name}, are not copied: other files have their names"
 _TURN_S = 0.05
-"""The loop's other events wait no longer than this while files are copied."""
+"""Seconds for which copying files may delay the loop's other events."""
 
 
 class ImageStep(Protocol):
@@ -58,7 +58,7 @@ class Localisation:
         self.loop, self.assignment, self.work = loop, assignment, work
         self.directory, self.on_end, self._tell = work.path, on_end, tell
         self.seconds = 0.0
-        """How long the input files took."""
+        """Seconds that bringing the input files took."""
         self._brought, self._downloaded = TransferProgress(), TransferProgress()
         self._remote: List[FileCopy] = []
         self._placing: Iterator[None] = iter(())
@@ -85,7 +85,7 @@ class Localisation:
         self._place_some()
 
     def _place_some(self) -> None:
-        """Go on with the files for a while, then let the loop do what else is due."""
+        """Bring files for a while, then let the loop handle other events."""
         self._turn, until = None, time.monotonic() + _TURN_S
         try:
             for _ in self._placing:
@@ -125,7 +125,7 @@ class Localisation:
             self._tell(_CHANGED.format(path=self._brought.changed))
 
     def stop(self, grace_s: float) -> None:
-        """End the step that is under way; `on_end` is called then."""
+        """End the present step; `on_end` is called when it has ended."""
         if self._turn is not None:
             self._turn.cancel()
             self._placing = iter(())

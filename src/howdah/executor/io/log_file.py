@@ -23,7 +23,7 @@ class _Piece(NamedTuple):
     end: int
     """The offset in the stream after the file's last byte."""
     lines: int
-    """The number of the stream's lines that have ended before `start`."""
+    """The number of lines of the stream that end before `start`."""
 
 
 class StreamLog:
@@ -43,11 +43,11 @@ class StreamLog:
         self.dropped = 0
         """Bytes left out of the middle."""
         self.last_line = (0, 0)
-        """Where the last line begins, and how many lines lie before it."""
+        """The offset at which the last line begins, and the number of lines before it."""
         self.before_write: Callable[[], None] = lambda: None
         """Called before something is added."""
         self.lost, self.problem = 0, ""
-        """Bytes that found no room on the disk, and why."""
+        """The number of bytes for which the disk had no room, and the reason."""
         self._pieces: List[_Piece] = [_create(path, 0, 0)]
         self._dropped_lines = 0
 
@@ -94,7 +94,8 @@ class StreamLog:
 
     @property
     def kept(self) -> List[Tuple[int, int, int, int]]:
-        """Return the files as (descriptor, from, to, lines): the bytes of the stream in each, the lines before."""
+        """Return the files as (descriptor, from, to, lines): from which to which byte of the stream each holds, and the
+        number of lines before."""
         return [piece[1:] for piece in self._pieces]
 
     def in_file(self, offset: int, lines: int) -> Tuple[int, int]:

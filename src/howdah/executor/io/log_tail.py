@@ -19,7 +19,8 @@ _RUN = re.compile(
     rb"View run (?:[^\r\n]{0,500}? )?at:? (?:\x1b\[[0-9;]*m)*"
     rb"(https?://(?:(?![\"'`<>()\[\]{}@])[\x21-\x7e]){1,500})(?=[\s\x1b])"
 )
-"""The line by which W&B ("View run at URL", "View run NAME at: URL") and MLflow (the latter) tell where a run is."""
+"""The line by which W&B ("View run at URL", "View run NAME at: URL") and MLflow (the latter form) print the address of
+a run."""
 
 
 class LogTail:
@@ -80,7 +81,7 @@ class LogTail:
                 self.tracker_runs = (*self.tracker_runs, url)
 
     def _count_snapshot_requests(self, data: bytes) -> None:
-        """Count a line with the piece that ends it; the end of one line may be the beginning of the next."""
+        """Count each line when the piece with its end arrives. The line end of one request may also begin the next."""
         carried = self._last[-_CARRY:]
         text, position = carried + data, 0
         while (match := _SAVE.search(text, position)) is not None:

@@ -16,7 +16,7 @@ from howdah.logs.stream_index import STREAMS, TIMES, StreamIndex, read_both
 
 MAX_LINES = 8192
 APART_S, SWITCH_S = 0.1, 0.001
-"""Seconds between two lines of the file; and when the program turns to its other stream."""
+"""Least seconds between two lines of the file; and between two lines where the program changes to its other stream."""
 
 
 class LogTimes:

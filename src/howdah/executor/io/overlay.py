@@ -1,4 +1,4 @@
-"""Mounts a directory so that what is written to it lands in another one, where this process may (overlayfs).
+"""Mounts a directory with overlayfs so that writes to it land in another directory, if this process is allowed to.
 
 The mount is in a mount namespace of this process and its children: nobody else sees it, and it is gone with them.
 """
@@ -16,7 +16,7 @@ _begun = False
 
 
 class Overlay:
-    """The directory `lower`, seen at `path`; what is written there lands below `layers`.
+    """The directory `lower`, seen at `path`; files that are written there land below `layers`.
 
     Raises:
         OSError: the kernel or the file system does not allow it.

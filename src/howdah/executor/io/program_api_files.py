@@ -1,6 +1,6 @@
 """Makes the directory that lets a program call the master (`howdah.program`): its key, the address and the package.
 
-Only the package is put on PYTHONPATH, at the end: so none of the executor's libraries become the program's, and an
+Only the package is put on PYTHONPATH, at the end. So the program imports none of the executor's libraries, and an
 installed howdah is found before this one.
 """
 
@@ -97,7 +97,7 @@ class ProgramApiDir:
 
     @property
     def last_sign_at(self) -> float:
-        """Return when the program last reported, on the file system's clock; 0 when it never did."""
+        """Return the time of the program's last report, on the file system's clock; 0 when it never reported."""
         found = 0.0
         for name in (wire.PROGRESS_FILE, wire.BEAT_FILE):
             with contextlib.suppress(OSError):

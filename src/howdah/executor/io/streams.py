@@ -44,12 +44,12 @@ class ProgramStreams:
         self.loop, self.on_failure = loop, on_failure
         self.stdin: Optional[int] = None
         self.stdout: Optional[int] = None
-        """The program's ends; None where it has no stream."""
+        """The program's end of the pipe; None if it has no output stream."""
         self.progress: Optional[float] = None
-        """Position in the input, 0 to 1; None without an input or without an end of it."""
+        """Position in the input, 0 to 1; None without an input, or if the input has no known end."""
         self.streamed_bytes = self.local_bytes = self.printed_bytes = 0
         self.starved_s = 0.0
-        """For how many seconds the input's pipe was empty."""
+        """Seconds for which the input's pipe was empty."""
         self.stdout_output = assignment.stdout_output
         self._tail = LogTail()
         self._stdin_writer: Optional[int] = None
@@ -72,7 +72,8 @@ class ProgramStreams:
         return (self.stdout_output.uri,) if self.stdout_output is not None and self.printed_bytes else ()
 
     def added_to(self, usage: Usage) -> Usage:
-        """Add the use of the streams; without progress of the program's own its progress is that of its input."""
+        """Add the streams' figures to the usage. If the program reports no progress, its progress is its position in
+        the input."""
         progress = usage.progress
         if progress is None and self.progress is not None:
             progress = round(self.progress, 2)
@@ -124,7 +125,7 @@ class ProgramStreams:
         files: Sequence[int],
         formats: Sequence[str],
     ) -> HelperProcess:
-        """Start a helper by the job's own Python, if it has one, for formats that need libraries or are plugins."""
+        """Start a helper. For formats that need libraries or are plugins, use the job's own Python if it has one."""
         python = "" if all(name in _OWN_FORMATS for name in formats) else self._python
         return HelperProcess(self.loop, (module,), request, on_end, on_message, inherited=files, python=python)
 
@@ -141,13 +142,14 @@ class ProgramStreams:
         self.stdin = self.stdout = None
 
     def stop(self, grace_s: float) -> None:
-        """End the helpers; what they stored of standard output does not count."""
+        """End the helpers; what they have stored of standard output is not used."""
         self._stopped = "stopped before what the program printed was kept"
         for helper in self._helpers():
             helper.stop(min(grace_s, _GRACE_S))
 
     def finish(self, keep: bool, on_end: OnEnd) -> None:
-        """Feed nothing more, and complete what the program printed, or throw it away if it is not to be kept.
+        """End the input, and complete the output that the program printed, or throw the output away unless it is to be
+        kept.
 
         This is called when the program has ended, or was never started.
         """

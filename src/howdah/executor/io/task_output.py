@@ -15,11 +15,12 @@ from howdah.spec.message import Sentence, message
 from howdah.wire.messages import PROCESSES
 
 MAX_WARNINGS = 50
-"""The most warnings that the master hears of one executor."""
+"""The most warnings of one executor that are sent to the master."""
 
 
 class Readable(Protocol):
-    """Has `size` bytes so far; `read` returns some, and their offset (a negative one counts from the end)."""
+    """Has `size` bytes so far. `read` returns bytes and the offset of the first one; a negative offset counts from the
+    end."""
 
     @property
     def size(self) -> int:
@@ -34,7 +35,7 @@ class ProcessList:
     size = 0
 
     def read(self, offset: int, limit: int) -> Tuple[int, bytes]:
-        """Return the whole list, whatever the limit, which is meant for logs."""
+        """Return the whole list; `limit` is meant for logs, and is ignored."""
         data = json.dumps([os.getpid(), *process_tree.descendants()]).encode()
         self.size = len(data)
         return 0, data
@@ -43,7 +44,7 @@ class ProcessList:
 class TaskOutput:
     """Writes both streams to files in `directory`, `limit` bytes of each.
 
-    `readable` has everything that the master may ask for, by its name.
+    `readable` holds, by name, everything that the master may ask for.
 
     Raises:
         OSError: a file can't be created.
@@ -59,27 +60,27 @@ class TaskOutput:
         """Bytes of both streams before the output of the present program; None before the first program."""
 
     def program_starts(self) -> None:
-        """Note that what comes from now on is the output of another program, or of the same one once more."""
+        """Note that all later output is that of another program, or of another run of the same one."""
         self.program_offset = self.readable[BOTH].size
 
     def tell(self, text: str) -> None:
-        """Write a line to the executor's log and to the task's stderr, which is what users read."""
+        """Write a line to the executor's log and to the task's stderr, which users read."""
         log(text)
         self.logs["stderr"].write(f"[howdah: {text}]\n".encode("utf-8", "backslashreplace"))
 
     def warn(self, text: Sentence) -> None:
-        """Tell users that files of the program could not be kept, also in the client and on the page."""
+        """Warn users, in the client and on the page, too, that files of the program could not be kept."""
         self.tell(text)
         if text not in self.warnings and len(self.warnings) < MAX_WARNINGS:
             self.warnings = (*self.warnings, text)
 
     def add_last(self, lines: Tuple[str, ...]) -> None:
-        """Add the last lines of a stdout that went to an output."""
+        """Add the last lines of a standard output that was stored as an output of the job."""
         if lines:
             self.logs["stdout"].write("".join(f"{line}\n" for line in ("[howdah: its last lines]", *lines)).encode())
 
     def warn_of_lost(self) -> None:
-        """Tell, when a program has ended, how much of what it printed has found no room on the disk."""
+        """Warn, when a program has ended, how many bytes of its output were lost because the disk was full."""
         for stream in self.logs.values():
             stream.write(b"")  # there may be room again
         lost = [(name, stream.lost, stream.problem) for name, stream in self.logs.items() if stream.lost]

@@ -23,7 +23,8 @@ from howdah.wire.helper_messages import DownloadRequest, FileCopy, UploadItem, U
 from howdah.wire.messages import Upload
 
 MAX_COPIED_FILES, MAX_COPIED_BYTES = 10_000, 256 << 20
-"""If a task has more input files of this machine, copies would delay its start."""
+"""The most input files of this machine, and the most bytes of them, that are copied: copying more would delay the
+task's start."""
 _LATE_GRACE_S = 0.5
 _UPLOAD_STALLED = (
     "the upload was given up: nothing was moved for {seconds} s (`timeouts.localise`), after {count} files and {bytes}"
@@ -48,9 +49,9 @@ class TransferProgress:
     cached: int = 0
     """Bytes that the node had already."""
     linked: str = ""
-    """An input file that the program could change, because what it has is a link to it."""
+    """An input file that is a link in the working directory, so that the program could change the original."""
     changed: str = ""
-    """An input file of this machine that has not the size or time which it had where the job was submitted."""
+    """An input file of this machine whose size or time differs from that at the submission."""
     left_out: Tuple[str, ...] = ()
     """Sentences about files that are not uploaded."""
 
@@ -64,7 +65,7 @@ class TransferProgress:
 
 
 def make_directories(names: Sequence[str], directory: str) -> None:
-    """Make the directories `names` below `directory`, but those that exist, even as links.
+    """Make the directories `names` below `directory`. A name that exists, even as a link, is left as it is.
 
     Raises:
         PathUnusable: a name leads out of `directory`, or a file has it.
@@ -94,11 +95,13 @@ def bring_local(
     progress: TransferProgress,
     remote: List[FileCopy],
 ) -> Iterator[None]:
-    """Bring the files that this machine has, and add what must be downloaded to `remote`, as items for the helper.
+    """Bring the files that this machine has, and add those that must be downloaded to `remote`, as items for the
+    helper.
 
-    `placed` has the URIs of files that are here by their paths, and gets new ones. Few or small files are copied, so
-    that the program may write them; more are copied where the file system shares the blocks of copies, else linked:
-    then `progress.linked` says which of them the program could change. `progress.changed` is one that changed since.
+    `placed` maps the paths of files that are here to their URIs, and gets new ones. Few or small files are copied, so
+    that the program may write them. More files are copied only if the file system shares the blocks of copies;
+    otherwise they are linked, and `progress.linked` names one that the program could change. `progress.changed` names
+    one that has changed since the submission.
 
     Raises:
         PathUnusable: a name leads out of `directory`, something is in the way, or a file does not exist.
@@ -168,8 +171,8 @@ def upload_items(
 
 
 def why_not_upload(path: str, directory: str) -> str:
-    """Return why what is at `path` is no output of the program that has this working directory; "" if it is one.
-    What a link leads to elsewhere may be anything, as for the links in an output."""
+    """Return why the thing at `path` is no output of the program that has this working directory; "" if it is one. A
+    link that leads elsewhere is refused, because its target may be anything; the same holds for links in an output."""
     if is_inside(path, directory):
         return ""
     return message(
@@ -188,7 +191,7 @@ def start_transfer(
     progress: TransferProgress,
 ) -> HelperProcess:
     """Start a helper that downloads or uploads files. It keeps `progress` up to date. A download may take `limit_s`
-    seconds; an upload ends when nothing has moved for so long, because what it brings away was costly."""
+    seconds. An upload ends only when nothing has moved for that time, because its files were costly to make."""
     is_upload = isinstance(request, UploadRequest)
 
     def late() -> str:
@@ -227,7 +230,8 @@ def _bring_file(file: DataFile, target: str, copies: bool, progress: TransferPro
 
 
 def _name_taken(name: str, uri: str, wanted: str) -> str:
-    """Return why a file can't be brought: what has its name may be of its size, and would be taken for it."""
+    """Return why a file can't be brought: another file has its name, may have its size, and would be mistaken for
+    it."""
     owner = wanted if wanted != uri else "one of the job's `files` or `archives`"
     return f"{name!r} is in the way of {uri}: {owner} gives the same name"
 
@@ -243,7 +247,7 @@ def _path_if_changed(file: DataFile) -> str:
 
 
 def _make_directory(root: str, path: str, made: Set[str]) -> None:
-    """Make `path`, which must lie below `root`: neither `..` nor a link may lead out of it into a shared cache."""
+    """Make `path`, which must lie below `root`: neither `..` nor a link may lead out of `root` into a shared cache."""
     if path in made:
         return
     made.add(path)

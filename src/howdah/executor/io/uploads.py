@@ -14,7 +14,7 @@ from howdah.wire.helper_messages import UploadRequest
 from howdah.wire.messages import Assignment, Upload
 
 MAX_WARNINGS = 10
-"""Files left out that are named one by one."""
+"""The most files left out that are named one by one."""
 
 
 class Uploads:
@@ -35,11 +35,12 @@ class Uploads:
         """Whether the upload of a failed job's outputs has been tried."""
 
     def upload(self, assignment: Assignment, printed: Tuple[str, ...], on_end: OnEnd) -> None:
-        """Upload everything that the program has made; `printed` are URIs of streams that are complete already."""
+        """Upload everything that the program has made; `printed` are the URIs of the streams that are complete
+        already."""
         self._run(assignment, assignment.uploads, printed, on_end)
 
     def keep(self, assignment: Optional[Assignment], on_end: OnEnd) -> None:
-        """Upload what is to be kept of a failed job and is not there yet."""
+        """Upload the outputs to be kept of a failed job, except those that are there already."""
 
         def ended(problem: str) -> None:
             self.keeping, self.kept = False, True

@@ -1,8 +1,8 @@
-"""A task's working directory: whatever is in it is the task's own, and each try of its program finds it fresh.
+"""A task's working directory: whatever is in it is the task's own, and each attempt of its program finds it fresh.
 
-The engine makes links there to what containers share: files, and directories with unpacked archives. They become
-copies. An environment is too large for that: it becomes an overlay where the executor is root, else a directory of hard
-links to files that nobody may write (docs/adr/0022).
+The engine puts links there to files, and to directories with unpacked archives, that containers share. They are
+replaced by copies. An environment is too large for a copy: it becomes an overlay if the executor is root, else a
+directory of hard links to files that nobody may write (docs/adr/0022).
 """
 
 from __future__ import annotations
@@ -22,33 +22,35 @@ from howdah.wire.program_protocol import DIRECTORY
 
 _STARTED, _LAYERS = ".howdah-started", ".howdah-layers"  # named in HOWDAHS_FILES, too
 _MAX_SYNCED = 10_000
-"""Most directories that are looked for in what was fetched: half a second, in which the executor does nothing else."""
+"""The most directories that are searched for among the fetched files: that takes half a second, in which the executor
+does nothing else."""
 
 
 class WorkingDirectory:
-    """The directory `path`, as its engine has prepared it; `container` is the directory that no other container has,
-    if it is not the same."""
+    """The directory `path`, as its engine has prepared it. `container` is the directory that no other container has, if
+    that is another one."""
 
     def __init__(self, path: str, container: str = "") -> None:
         self.path, self._container = path, container or path
         self.inputs: Dict[str, str] = {}
         """The URI of each input file that was brought here, by its path."""
         self.left = ""
-        """What a program has made and this user may not remove."""
+        """A file that a program has made and that this user may not remove."""
         self._links: Dict[str, str] = {}
         self._engines: Set[str] = set()
-        """What is no link, and stays as the engine has made it: its scripts and tokens."""
+        """The names that are not links and stay as the engine has made them: its scripts and tokens."""
         self._overlays: Dict[str, Overlay] = {}
         self._linked: Set[str] = set()
         """The environments that consist of hard links."""
         self._environments: Set[str] = set()
         self.passed_over: List[str] = []
-        """Files of archives that were not copied, because there was another one of their name."""
+        """Files of archives that were not copied, because another file had their name."""
         self._spread: List[Tuple[str, str]] = []
-        """What archives were copied into which directories."""
+        """The archives that were copied, each with the directory into which it was copied."""
         self._prepared = PreparedDirectories()
         self._synced: List[str] = []
-        """The directories of checkpoints and event files, and those in them, that were here before the program."""
+        """The directories of checkpoints and event files, and their subdirectories, that were here before the
+        program."""
         self.program_started_ns = 0
         """When, by the file system's clock, the program started; 0 before that."""
         self._scan("")
@@ -68,10 +70,10 @@ class WorkingDirectory:
     def make_own(
         self, spread: Mapping[str, str], environments: Collection[str], are_links_read_only: bool
     ) -> Iterator[None]:
-        """Put copies in the places of links, and the content of the archives `spread` into their directories.
+        """Replace links by copies, and copy the content of the archives `spread` into their directories.
 
-        `environments` are the names of archives that are environments. `are_links_read_only` says that the program
-        sees what links lead to, but can't write it, as in an image.
+        `environments` are the names of archives that are environments. `are_links_read_only` says that the program sees
+        the targets of links, but cannot write them, as in an image.
 
         Raises:
             OSError: no room, an archive is missing, a link leads out of its archive, or a file is a device.
@@ -141,8 +143,8 @@ class WorkingDirectory:
         return [name for name in os.listdir(self.path) if _is_howdahs(name) or name in self._environments]
 
     def program_starts(self, synced: Iterable[str] = ()) -> None:
-        """Note that whatever changes from now on is the program's. `synced` are the directories into which howdah
-        itself fetches: those in them are not the program's.
+        """Count all later changes as the program's. `synced` are the directories into which howdah itself fetches: the
+        directories in them are not the program's.
 
         Raises:
             OSError: there is no room for a file.
@@ -155,8 +157,8 @@ class WorkingDirectory:
         os.unlink(mark)
 
     def remove_changes(self, kept: Collection[str]) -> Iterator[int]:
-        """Remove what the program has made or changed, but for the directories `kept`; yield the numbers of files.
-        `make_own` brings back what is removed of the job's.
+        """Remove the files that the program has made or changed, except the directories `kept`; yield the numbers of
+        files. If a file of the job is removed, `make_own` brings it back.
 
         Raises:
             OSError: something cannot be removed.
@@ -167,7 +169,7 @@ class WorkingDirectory:
         self.program_started_ns = 0
 
     def restore(self) -> None:
-        """Leave the directory as the engine has prepared it, because another task is to use it.
+        """Restore the directory to the state in which the engine prepared it, because another task is to use it.
 
         Raises:
             OSError: something cannot be removed.
@@ -178,7 +180,7 @@ class WorkingDirectory:
             self._restore_link(name)
 
     def close(self) -> None:
-        """Remove what programs have written to environments, because none runs any more."""
+        """Remove the files that programs have written to environments, because no program runs any more."""
         for overlay in self._overlays.values():
             overlay.remove()
         self._overlays.clear()
@@ -214,8 +216,9 @@ class WorkingDirectory:
         return found
 
     def _remove_since(self, since_ns: int, prefix: str, kept: Set[str], mounts: Set[str]) -> Iterator[int]:
-        """Remove what has changed since a time of the file system. What was changed at that very moment may be ours
-        as well, and comes back. A link is never followed, nor is what the program has mounted touched."""
+        """Remove files that have changed since a time of the file system. A file that changed at that very moment may
+        be ours; it is removed, too, and comes back. Links are not followed, and file systems that the program has
+        mounted are not touched."""
         removed = 0
         try:
             entries = _list(os.path.join(self.path, prefix))
@@ -251,7 +254,7 @@ def _is_howdahs(name: str) -> bool:
 
 
 def _list(directory: str) -> List[os.DirEntry[str]]:
-    """Return what is in a directory that is to be emptied."""
+    """Return the entries of a directory that is to be emptied."""
     if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
         os.chmod(directory, 0o700)
     return list(os.scandir(directory))

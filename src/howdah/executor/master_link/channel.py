@@ -22,7 +22,7 @@ _MAX_UNSIGNED_BODY = 4 << 10
 
 
 class _Head(NamedTuple):
-    """What counts of an answer's head."""
+    """The relevant parts of an answer's head."""
 
     status: int
     signature: str
@@ -138,7 +138,7 @@ class Channel:
             self._retry_or_fail("the connection was closed")
 
     def _take_head(self) -> Optional[_Head]:
-        """Take the head out of what has come; None if its end has not come yet.
+        """Take the head from the received bytes; return None if its end has not come yet.
 
         Raises:
             ValueError: it is no head of an answer.

@@ -22,15 +22,15 @@ _WAIT_S = 2
 _TIMEOUT_S = 10.0
 _RETRY_S = 0.5
 _MIN_REPEAT_S = 0.05
-"""Seconds at least from one poll to the next when its orders were known: they wait at the master until they change, and
-one that does not let them wait would be asked a thousand times a second."""
+"""Least seconds from one poll to the next when the executor had its orders already. The master holds such a poll until
+the orders change; a master that answers at once would be asked a thousand times a second."""
 _SEARCH_AFTER_S, _SEARCH_AGAIN_S = 3.0, 1.0
 _REFUSALS = (403, 409, 410)
 _CHUNK_LIMIT = 1 << 20
 
 
 class Heartbeat:
-    """Sends `status()` and hands orders to `obey`.
+    """Sends `status()` and passes orders to `obey`.
 
     It calls `on_lost(exit status, reason)` when it gives up, and `on_master_changed(host and port)` when another master
     has taken over.
@@ -93,7 +93,7 @@ class Heartbeat:
         return tuple(taken)
 
     def answer_log_requests(self, requests: Tuple[LogRequest, ...], logs: Mapping[str, Readable]) -> None:
-        """Answer each request for a log once; again if the message with the answer was lost."""
+        """Answer each request for a log once, and again if the message with the answer was lost."""
         new = [request for request in requests if request.request not in self._answered and request.stream in logs]
         self._answered = {request.request for request in requests}
         for request in new:
@@ -179,7 +179,7 @@ class Heartbeat:
             self.loop.call_later(min(1.0, left + 0.01), self._check_lease)
 
     def _master_found(self, master: Optional[Tuple[str, int]]) -> None:
-        """Turn to `master`, if it is another one; the search is repeated later in any case."""
+        """Use `master` from now on, if it is another one. The search is repeated later in any case."""
         if master is not None and f"{master[0]}:{master[1]}" != self.address and not self._closed:
             self._poll_channel.close()
             self._update_channel.close()
@@ -199,5 +199,6 @@ class Heartbeat:
 
 
 def _want_the_same(one: Orders, other: Orders) -> bool:
-    """Compare what orders want. Whole orders with a notice differ each time: by the seconds until it comes true."""
+    """Compare the content of two orders. Whole orders with a notice always differ, by the seconds that remain until the
+    preemption."""
     return one.digest == other.digest and one.log_requests == other.log_requests

@@ -49,7 +49,7 @@ def disk(request: LocalChecksRequest) -> Answer:
 
 
 def _mount_point(directory: str) -> str:
-    """Find the mount point of the working directory, whose own path tells users little."""
+    """Return the mount point of the working directory; the directory's own path tells users little."""
     while not os.path.ismount(directory):
         directory = os.path.dirname(os.path.abspath(directory))
     return directory
@@ -103,7 +103,7 @@ def gpu(request: LocalChecksRequest) -> Answer:
 
 
 def _ecc(ids: Tuple[str, ...]) -> Optional[Answer]:
-    """Report memory errors that the driver counts; None where it counts none, or there is no driver."""
+    """Return a problem with the memory errors that the driver counts; None if it counts none, or there is no driver."""
     from howdah.executor.gpu.sampler import Devices
 
     try:
@@ -132,7 +132,7 @@ CHECKS: Dict[str, Callable[[LocalChecksRequest], Answer]] = {
 
 
 def format_size(mib: float) -> str:
-    """Write a size as people do."""
+    """Format a size for people to read."""
     return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.0f} MiB"
 
 

@@ -28,7 +28,8 @@ _PIECE = random.Random(1).randbytes(_MIB)  # noqa: S311 - a pattern, no secret
 _SUM = zlib.crc32(_PIECE * _SEND_MIB)
 _RETRY_S, _HELLO_S, _RESULT_S, _FIND_TORCH_S = 0.2, 5.0, 2.0, 20.0
 _MAX_UNIDENTIFIED, _MAX_HELLO, _CHECK_AGAIN_S = 64, 4096, 0.02
-"""Most callers without a hello, most bytes of a hello, and seconds until half a hello is read again."""
+"""The most callers that have not identified themselves, the most bytes of a hello, and seconds until an incomplete
+hello is read again."""
 
 Hello = Tuple[int, int, str]
 """Epoch, round, task."""
@@ -93,7 +94,7 @@ class PairExchange:
         self._early: Dict[Hello, PeerConnection] = {}
         """Connections of partners whose round has not begun."""
         self._unidentified: Dict[socket.socket, float] = {}
-        """Callers that have sent no hello yet, and until when they may."""
+        """Callers that have sent no hello yet, and the time until which they may send it."""
         rounds = enumerate(self.order.rounds)
         self._expected = {(self.order.epoch, number, partner.task) for number, partner in rounds if partner is not None}
         self._torch = _torch_device(request)

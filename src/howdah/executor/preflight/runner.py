@@ -20,7 +20,7 @@ from howdah.spec import port_range
 from howdah.wire.messages import Assignment, CheckReport, PairOrder
 
 PASSED = "HOWDAH_PREFLIGHT_PASSED"
-"""Set for an executor that becomes another task's in a container that has passed."""
+"""Is set for an executor that becomes another task's executor in a container that has passed."""
 _PAIR = "pair"
 _GRACE_S = 5.0
 
@@ -144,7 +144,7 @@ class PreflightRunner:
         self._run("local_checks", request, order.limit_s, findings, ended)
 
     def _exchange(self, assignment: Assignment, order: PairOrder, on_end: OnEnd) -> None:
-        """Exchange data with all partners; `on_end` gets "" however that went, because the master judges."""
+        """Exchange data with all partners. `on_end` gets "" whatever the result is, because the master judges it."""
         findings = _Findings()
         assert self._listener is not None
         listener = self._listener.file(_PAIR)

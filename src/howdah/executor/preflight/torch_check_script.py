@@ -19,7 +19,7 @@ _ELEMENTS = 1 << 20
 
 
 def matmul(torch: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
-    """Multiply on each GPU (or the CPU) matrices whose product is known."""
+    """Multiply matrices with a known product on each GPU, or on the CPU."""
     wanted = int(request["gpus"])
     if not wanted:
         problem = _multiply(torch, "cpu", _CPU_SIZE)
@@ -38,7 +38,7 @@ def matmul(torch: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _multiply(torch: Any, device: str, size: int) -> str:
-    """Say what is wrong with the product of two matrices of rank one: (a bᵀ)(c dᵀ) = a (b·c) dᵀ."""
+    """Return what is wrong with the product of two matrices of rank one: (a bᵀ)(c dᵀ) = a (b·c) dᵀ."""
     a, b, c, d = (((torch.arange(size) * step) % 5 - 2).float() for step in (1, 2, 3, 7))
     expected = torch.outer(a * (b * c).sum(), d).to(device)
     left, right = torch.outer(a, b).to(device), torch.outer(c, d).to(device)

@@ -1,4 +1,4 @@
-"""Runs a command that outlives this process: it is nobody's child, in a session of its own, and prints nothing."""
+"""Runs a command that outlives this process: it is detached, in a session of its own, and prints nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from howdah.executor.process.process_tree import adopt_orphans
 
 
 def run_detached(argv: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Start `argv`. This process must adopt orphans, and does so again afterwards.
+    """Start `argv`. This process must be one that adopts orphans; it stops that for the start, and adopts orphans again
+    afterwards.
 
     Raises:
         OSError: the system has no room for a process.
@@ -25,7 +26,7 @@ def run_detached(argv: Sequence[str], environment: Mapping[str, str]) -> None:
 
 
 def _exec_grandchild(argv: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Fork again, and let the first child end, so that the second one has no parent; this never returns."""
+    """Fork again, and end the first child, so that the second one has no parent. This function never returns."""
     try:
         os.setsid()
         if os.fork() == 0:

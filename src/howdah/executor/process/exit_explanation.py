@@ -24,7 +24,7 @@ _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 _SHELLS_OFFSET = 128
 """A shell adds it to the number of the signal that ended a command."""
 _PERMANENT = (1, 2, _NOT_EXECUTABLE, _NOT_FOUND)
-"""The statuses with which Python and shells end then."""
+"""The exit statuses of Python and shells in these cases."""
 _SEPARATOR = re.compile(r"\s*[:：]\s*")
 _QUOTES = "'\"`‘’“”"
 _NO_COMMAND = ("command not found", "not found", "未找到命令")
@@ -39,9 +39,9 @@ _NO_MODULE = re.compile(
     r"ModuleNotFoundError: No module named '(.+?)'"
     r"|\S*python\S*: (?:No module named ([\w.]+)|Error while finding .*No module named '(.+?)'\))"
 )
-"""As an import says it, and `python -m`."""
+"""The line as an import prints it, and as `python -m` does."""
 _NOT_THE_LAST = re.compile(r"\[howdah: |\S*env: .*-\[v\]S")
-"""Begins a line that comes after the one that counts: howdah's own, and a hint of env(1)."""
+"""Matches lines that come after the one that counts: howdah's own, and a hint of env(1)."""
 _NOT_PARSED = re.compile(r"(SyntaxError|IndentationError|TabError): ")
 _PLACE = re.compile(r'  File "(.+)", line (\d+)')
 _NO_NAME = re.compile(r"ImportError: cannot import name ")
@@ -49,13 +49,13 @@ _WRONG_ARGUMENT = re.compile(
     r"\S+: error: (?:the following arguments are required|unrecognized arguments|ambiguous option|expected "
     r"|argument [^:]+: (?:expected|invalid (?:choice|int value|float value)|not allowed|ignored))"
 )
-"""As argparse says what depends on the command line alone. A function of the program may find another value invalid
-for something that is there at the next try."""
+"""Errors of argparse that depend on the command line alone. A function of the program may find another value invalid
+because of something that is there at the next try."""
 _SHELL_SYNTAX = re.compile(
     r"[:：] ?(?:line |行 ?)?\d{1,9}[:：] ?(?:[Ss]yntax error|语法错误)|行 ?\d{1,9}[:：].{0,80}附近有语法错误"
 )
 _SHELL_QUOTES = re.compile(r"[:：] ?(?:line |行 ?)\d{1,9}[:：] ?`.*'$")
-"""How bash shows the line of which it has said that it can't be parsed."""
+"""The form in which bash repeats the line that it could not parse."""
 
 
 def are_files_removed(container: Mapping[str, str], directory: str) -> bool:
@@ -67,9 +67,9 @@ def are_files_removed(container: Mapping[str, str], directory: str) -> bool:
 
 
 def explain(exit: Exit, directory: str, secrets: Iterable[str] = (), end: Optional[OutputEnd] = None) -> Exit:
-    """Add to `exit` what was missing and what to do, or the exception, where the `end` of its output says so (without
-    it, its lines); else the last line. `directory` was the working directory, and `secrets` are values that must not
-    be told. Of a program that was stopped, add the exception that it had printed.
+    """Add to `exit` what was missing and what to do, or the exception, if the `end` of its output says so (without
+    `end`, its lines); otherwise add the last line. `directory` was the working directory, and `secrets` are values that
+    must not be shown. If the program was stopped, add the exception that it had printed before.
 
     The end is permanent only if its very last line says what is missing: a program may go on after such a line.
     """
@@ -105,7 +105,7 @@ def killed_by(number: int) -> Message:
 
 
 def _killed_in_shell(code: Optional[int]) -> Optional[Message]:
-    """Explain the exit code with which a shell ends whose last command, or whose pipeline's part, a signal ended."""
+    """Explain the exit code of a shell whose last command, or a part of whose pipeline, was ended by a signal."""
     number = (code or 0) - _SHELLS_OFFSET
     if number not in list(signal.Signals):
         return None
@@ -120,8 +120,8 @@ def _says_last(lines: Sequence[str], directory: str) -> bool:
 
 
 def _not_as_written(lines: Sequence[str]) -> str:
-    """Return the line by which a shell can't parse its commands, or argparse its arguments, or by which a module lacks
-    a name, if the lines end with it; "" if they do not."""
+    """Return the line that says that a shell can't parse its commands, that argparse can't parse its arguments, or that
+    a module lacks a name, if the lines end with it; "" if they do not."""
     last = [line.strip() for line in lines if line.strip()][-2:]
     if len(last) == 2 and _SHELL_QUOTES.search(last[1]):
         last.pop()
@@ -130,26 +130,26 @@ def _not_as_written(lines: Sequence[str]) -> str:
 
 
 def _told(text: str, secrets: Iterable[str]) -> str:
-    """Return a line of a program as it is told: without what looks like a secret, and not long."""
+    """Return a line of a program as users see it: shortened, and without words that look like a secret."""
     said = redaction.text(text, secrets)
     return said if len(said) <= tracebacks.MAX_LETTERS else f"{said[: tracebacks.MAX_LETTERS]}…"
 
 
 def _last_words(lines: Sequence[str], end: OutputEnd, secrets: Iterable[str]) -> Optional[Message]:
-    """Return the last line of stderr that has a word, as no more than that."""
+    """Return the last line of stderr that has a word, and claim nothing else about it."""
     said = next((line.strip() for line in reversed(lines) if any(map(str.isalpha, line))), "")
     return message("it printed last: {line}", line=_told(said, secrets)) if said and end.is_stderr else None
 
 
 def not_started(argv: Sequence[str], variables: Mapping[str, str], directory: str, error: OSError) -> Exit:
-    """Return the end of a program that could not be executed, by the kernel's `error`."""
+    """Return the exit of a program that could not be executed because of the kernel's `error`."""
     missing = isinstance(error, FileNotFoundError) or error.errno == errno.ENOEXEC
     permanent = missing and error.filename == argv[0]
     return Exit("start", detail=why_not_started(argv, variables, directory, error), permanent=permanent)
 
 
 def why_not_started(argv: Sequence[str], variables: Mapping[str, str], directory: str, error: OSError) -> Message:
-    """Explain why `argv` could not be executed by the kernel's `error`."""
+    """Explain why `argv` could not be executed, by the kernel's `error`."""
     name = argv[0]
     if isinstance(error, PermissionError):
         return _explain_not_executable(name)

@@ -11,7 +11,7 @@ from typing import Dict, Mapping
 
 
 def tracker_variables(environment: Mapping[str, str]) -> Dict[str, str]:
-    """Return the variables that `environment`, which has the task's own HOWDAH_ variables, lacks."""
+    """Return the variables that are missing in `environment`, which has the task's own HOWDAH_ variables."""
     names = ("JOB_ID", "JOB_NAME", "TASK", "ROLE", "WORLD_SIZE", "REPLICAS")
     job, name, task, role, *sizes = (environment.get(f"HOWDAH_{name}", "") for name in names)
     if not job:

@@ -1,4 +1,4 @@
-"""Finds what a program in a container image must see of this node, and under which names.
+"""Finds the paths of this node that a program in a container image must see, under all their names.
 
 A directory may have several names (/home leads to /gpfs): variables, arguments and links use any of them. So each is
 mounted under every name by which the kernel reaches it, and links lead to the same place inside.
@@ -15,7 +15,8 @@ _OWN_OF_CONTAINERS = ("/proc", "/sys", "/dev/fd", "/dev/pts")
 
 
 class NodeMounts:
-    """The paths of this node that a container has: `writable` ones, and what the links below `linking` lead to."""
+    """The paths of this node that a container sees: the `writable` ones, and the targets of the links below
+    `linking`."""
 
     def __init__(self, writable: Sequence[str], linking: Sequence[str]) -> None:
         self._links: Dict[str, str] = {}
@@ -26,7 +27,7 @@ class NodeMounts:
         self._add_targets(linking)
 
     def options(self, taken: Set[str]) -> Iterator[str]:
-        """Yield a value of `--mount` for each path, parents first, but for the targets that are `taken`."""
+        """Yield a value of `--mount` for each path, parents first. Targets that are in `taken` are left out."""
         for target, (source, writable) in sorted(self._found.items()):
             if target not in taken:
                 fields = ("type=bind", f"source={source}", f"destination={target}", *(() if writable else ("ro",)))
@@ -44,7 +45,7 @@ class NodeMounts:
                 self._found.setdefault(name, (os.path.realpath(name), False))
 
     def _names(self, path: str) -> List[str]:
-        """Return all names of what `path` leads to, from `path` itself, link by link, to the last."""
+        """Return all names of the target of `path`: `path` itself, then each name that a link leads to."""
         name, found = os.path.normpath(path), []
         for _ in range(_MAX_LINKS):
             found.append(name)
@@ -80,5 +81,5 @@ def _is_below(path: str, directories: Iterable[str]) -> bool:
 
 
 def _quote(field: str) -> str:
-    """Write a field as in a file of comma-separated values, which is what the tools read."""
+    """Quote a field as in a file of comma-separated values, which the tools read."""
     return '"{}"'.format(field.replace('"', '""')) if set(field) & set(',"\n') else field

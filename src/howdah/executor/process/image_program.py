@@ -29,7 +29,7 @@ from howdah.spec.message import message
 from howdah.wire.messages import ImageOrder
 
 IMAGE_PATH = "<PATH of the image>"
-"""Stands in a variable's value for the PATH of the image, which only the container knows."""
+"""Stands for the PATH of the image in a variable's value; only the container knows that PATH."""
 MARK = "HOWDAH_CONTAINER"
 _SHELL = "/bin/sh"
 _LINE = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1"; fi; exec /bin/sh -c "$2"'
@@ -86,11 +86,11 @@ class ImageProgram:
         self.pid = 0
         """Process 1 of the container, as this machine numbers it; 0 before it is known, and with apptainer."""
         self.argv: List[str] = []
-        """The tool's argument vector."""
+        """The argument vector that starts the tool."""
         self.files: List[int] = []
-        """The open file that the tool must have as its descriptor 3, if it needs one; whoever starts it closes it."""
+        """The open file that the tool needs as its descriptor 3, if any; the caller that starts the tool closes it."""
         self.environment = own_variables({**os.environ, **({MARK: container} if container else {})})
-        """The tool's variables."""
+        """The environment of the tool."""
         self.interrupted = False
         """Whether the tool itself got a signal, so that it may have left the container."""
         self.oom: Optional[OomDetector] = None
@@ -121,10 +121,10 @@ class ImageProgram:
         gpus: Sequence[str],
         grace_s: float,
     ) -> None:
-        """Make `argv` and `files` of a run of `command`.
+        """Set `argv` and `files` for a run of `command`.
 
-        `more` are further paths of this node that the program uses. The container has the memory limit `memory_mib`,
-        and of the node's GPUs `gpus`. What the program leaves has `grace_s` seconds between TERM and KILL.
+        `more` are further paths of this node that the program uses. The container gets the memory limit `memory_mib`
+        and the GPUs `gpus` of the node. Processes that the program leaves have `grace_s` seconds between TERM and KILL.
         """
         self._memory_mib = memory_mib
         text = "".join(exports(variables))
@@ -152,9 +152,10 @@ class ImageProgram:
             self.argv = [self.tool, "run", *options, "--entrypoint", _SHELL, *self.image, *inner]
 
     def command_words(self) -> Tuple[List[str], str]:
-        """Return the words that come before a further command in the image, and the one that asks for a terminal.
+        """Return the words that come before a further command in the image, and the option that asks for a terminal.
 
-        With podman and docker the command runs in the program's own container, with apptainer in another one like it.
+        With podman and docker the command runs in the program's own container, with apptainer in another one of the
+        same kind.
         """
         if self.kind == "apptainer":
             return self.argv[: self.argv.index(_SHELL)], ""
@@ -197,7 +198,7 @@ class ImageProgram:
                 yield from ("--group-add", str(group))
 
     def _mounts(self, more: Sequence[str]) -> Iterator[str]:
-        """Yield the options for what the program sees of this node, and for the mounts of the job."""
+        """Yield the options for the paths of this node that the program sees, and for the mounts of the job."""
         own = [self._from_directory(mount) for mount in dict.fromkeys(self.order.mounts)]
         taken = {os.path.normpath(target) for mount in own for target in mount.split(":")[1:2]}
         found = NodeMounts([self.directory, self.private, *more], [self.directory, self.private])
@@ -207,20 +208,20 @@ class ImageProgram:
             yield from ("--bind" if self.kind == "apptainer" else "--volume", mount)
 
     def _from_directory(self, mount: str) -> str:
-        """Return a mount of the job; a source that is no path from the root is meant from the working directory."""
+        """Return a mount of the job. A source that is not an absolute path is relative to the working directory."""
         source, colon, rest = mount.partition(":")
         return f"{os.path.realpath(os.path.join(self.directory, source))}{colon}{rest}"
 
     def why_not_started(self, lines: Sequence[str], code: Optional[int]) -> str:
-        """Explain by the tool's last words why no container was started."""
+        """Explain by the last lines of the tool why no container was started."""
         reason = next((line.strip() for line in reversed(lines) if line.strip()), "")
         template = "image {image} could not be started: {reason}"
         return message(template, image=repr(self.order.image), reason=reason or f"status {code}")
 
     def watch(self, loop: EventLoop, kill_tool: Callable[[], None]) -> None:
-        """Look for the container's process 1 until it is there, and then for its end, and for that of its memory.
+        """Look for the container's process 1 until it is found, then watch for its end and for kills by lack of memory.
 
-        `kill_tool` is called if the tool does not end soon after it.
+        `kill_tool` is called if the tool does not end soon after process 1.
         """
         self._loop, self._kill_tool = loop, kill_tool
         self._search()
@@ -235,7 +236,7 @@ class ImageProgram:
             self._loop.call_later(self._search_s, self._search)
 
     def _look_once(self) -> None:
-        """Look once for process 1, if it is not known yet, and watch it from then on."""
+        """Look once for process 1, if it is not known yet. Once it is found, watch it."""
         if self._loop is None or self._ended or self.pid or self.kind == "apptainer":
             return
         self.pid = self._find()
@@ -271,17 +272,18 @@ class ImageProgram:
             self._loop.call_later(_MAX_TOOL_END_S, self._kill_tool)
 
     def processes(self) -> Optional[List[int]]:
-        """List the program's processes; None if they are below the executor like those of any program."""
+        """List the program's processes; None if they are descendants of the executor, as those of a program without an
+        image are."""
         if self.kind == "apptainer":
             return None
         self._look_once()
         return process_tree.tree(self.pid)[1:] if self.pid else []
 
     def send_signal(self, number: int) -> bool:
-        """Send a signal to the program; return False if it is the tool that must get it.
+        """Send a signal to the program; return False if the caller must send it to the tool instead.
 
-        That is so while the container has no process yet. When the program has ended, the tool is left to remove the
-        container, until KILL says that there is no more time.
+        That is so while the container has no process yet. When the program has ended, the tool may remove the container
+        undisturbed, until KILL says that there is no more time.
         """
         self._look_once()
         if not self.pid:
@@ -300,7 +302,8 @@ class ImageProgram:
             pass
 
     def remove_later(self) -> None:
-        """Remove the container in a process that outlives this one, because the tool was killed before it had."""
+        """Remove the container by a process that outlives this one, because the tool was killed before it had removed
+        it."""
         if self.kind == "apptainer" or self._removed:
             return
         self._removed = True
@@ -310,8 +313,8 @@ class ImageProgram:
             run_detached(argv, own_variables(os.environ, marked=False))
 
     def why_memory(self) -> Optional[str]:
-        """Return the sentence of `OomDetector.verdict` about a program that was killed, as Docker's own daemon knows
-        it: the container's control group may be gone before this process reads it."""
+        """Return the sentence of `OomDetector.verdict` about a program that was killed, by what Docker's own daemon has
+        recorded: the container's control group may be gone before this process reads it."""
         if self.kind != "docker" or not self._memory_mib:
             return None
         now = f"{time.time():.3f}"
@@ -337,16 +340,16 @@ class ImageProgram:
 
 
 def own_variables(environment: Mapping[str, str], marked: bool = True) -> Dict[str, str]:
-    """Return what the tool itself needs of the executor's variables: none of howdah's but the container's name.
+    """Return the executor's variables that the tool itself needs: none of howdah's but the container's name.
 
-    What is not `marked` with that is not killed with the rest of the container.
+    If `marked` is false the name is left out, too, and the process is not killed with the rest of the container.
     """
     kept = {name: value for name, value in environment.items() if not name.startswith("HOWDAH_")}
     return {**kept, MARK: environment[MARK]} if marked and MARK in environment else kept
 
 
 def variables_for_image(container: Mapping[str, str]) -> Dict[str, str]:
-    """Return those of the executor's variables that mean something in an image: nothing of this node's own."""
+    """Return the executor's variables that make sense in an image: none that describe this node."""
     kept = {name: value for name, value in container.items() if name.startswith("HOWDAH_") or name in _GPU_VARIABLES}
     return {**kept, "PATH": IMAGE_PATH}
 
@@ -355,15 +358,15 @@ _GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "LANG", "TZ"
 
 
 def _ulimit(name: str, number: int, max_value: int = 1 << 20) -> str:
-    """Return the executor's own limit, because the tool's may be more than this user may set. podman lowers its own
-    number of processes to the kernel's `pid_max`, and may set no more then."""
+    """Return the option that sets the executor's own limit, because the tool's default may be more than this user may
+    set. podman lowers its own number of processes to the kernel's `pid_max`, and may not set more then."""
     limits = resource.getrlimit(number)
     soft, hard = (max_value if limit == resource.RLIM_INFINITY else min(limit, max_value) for limit in limits)
     return f"{name}={soft}:{hard}"
 
 
 def exports(variables: Mapping[str, str]) -> Iterator[str]:
-    """Yield the lines by which a shell of the image sets these variables."""
+    """Yield the lines of shell that set these variables in the image."""
     for name, value in variables.items():
         if _NAME.fullmatch(name):  # a shell has no others
             before, own, after = value.partition(IMAGE_PATH)

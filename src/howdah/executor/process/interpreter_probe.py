@@ -1,6 +1,7 @@
 """Checks that the Python of a shipped environment runs on this node, before the gang starts.
 
-An environment leads to the Python it was made with, or brings one made for another system; both look right until used.
+An environment's Python may be a link to the Python it was made with, or may be made for another system; both look right
+until used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What users read of processes that a command leaves behind."""
+"""The message about processes that a command leaves behind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from howdah.spec.message import Message, message
 
 
 def left_in_background(names: str, grace_s: float) -> Message:
-    """Return what users read when a command has ended before processes that it has started."""
+    """Return the message for users when a command has ended before processes that it has started."""
     return message(
         "the command has ended; what it has left in the background is stopped, and killed after {seconds} s (a command"
         " that ends with `wait $!` waits for the last one, and fails with it): {names}",

@@ -1,7 +1,7 @@
 """Sets the variables by which libhdfs finds Hadoop and Java: TensorFlow and pyarrow read `hdfs://` through it.
 
-libhdfs starts a JVM inside the program: it looks for libjvm on LD_LIBRARY_PATH, for the jars, one by one, on CLASSPATH.
-Nothing is set where the node has no libhdfs, and nothing that is set already is changed, only added to.
+libhdfs starts a JVM inside the program. It looks for libjvm on LD_LIBRARY_PATH, and for each jar on CLASSPATH. If the
+node has no libhdfs nothing is set. Variables that are set already are only extended.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds what is mounted where this process can see it."""
+"""Finds the mount points that this process sees."""
 
 from __future__ import annotations
 

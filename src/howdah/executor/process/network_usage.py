@@ -1,7 +1,7 @@
-"""Counts the bytes that went over the network of a process's namespace.
+"""Counts the bytes that went over the network in the network namespace of a process.
 
-Linux counts by interface, not by process: the numbers are a task's own only in a namespace of its own, as a container
-of Docker or runc has by default; otherwise they are those of its whole node, and `whose` says so.
+Linux counts by interface, not by process. The numbers are a task's own only in a namespace of its own, as a container
+of Docker or runc has by default. Otherwise they are those of the whole node, and `whose` says so.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ class OomDetector:
         self._kept = {name: text for name in _COUNTERS for text in [self._read(name)] if text}
 
     def kills(self) -> Optional[int]:
-        """Return `oom_kill` of memory.oom_control or memory.events: kills so far; None without such a count."""
+        """Return the number of kills so far, `oom_kill` of memory.oom_control or memory.events; None without such a
+        count."""
         text = self._read("memory.events" if self._v2 else "memory.oom_control")
         for line in text.splitlines():
             word, _, number = line.partition(" ")
@@ -80,7 +81,8 @@ def available_mib() -> Optional[int]:
 
 
 def _directory_of(pid: Union[int, str]) -> Tuple[str, bool]:
-    """Find the directory of a process's control group, and whether it is version 2, in its /proc/PID/cgroup."""
+    """Return the directory of a process's control group, and whether it is of version 2, as its /proc/PID/cgroup
+    says."""
     lines = [line.split(":", 2) for line in os.fsdecode(process_tree.read(f"/proc/{pid}/cgroup")).splitlines()]
     for _, controllers, path in lines:
         if "memory" in controllers.split(","):
@@ -92,6 +94,6 @@ def _directory_of(pid: Union[int, str]) -> Tuple[str, bool]:
 
 
 def _as_mounted(root: str, path: str) -> str:
-    """Return the directory of the group `path` below `root`. A container without a cgroup namespace knows its group by
-    the node's path, and has the group itself mounted at `root`."""
+    """Return the directory of the group `path` below `root`. In a container without a cgroup namespace `path` is the
+    node's path of the group, while the group itself is mounted at `root`."""
     return root + path if os.path.isdir(root + path) else root

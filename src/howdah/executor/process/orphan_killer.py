@@ -19,7 +19,7 @@ _MAX_KILLING_S = 5.0
 def watch(mark: str) -> int:
     """Start the process, and return the descriptor for `dismiss`. This process must have no descendants yet.
 
-    `mark` is the `NAME=value` that everything in this container has in its environment.
+    `mark` is a `NAME=value` in the environment of every process in this container.
     """
     adopt_orphans(False)  # a reassigned executor still adopts orphans, and would kill it as one
     reader, writer = os.pipe()
@@ -37,7 +37,7 @@ def watch(mark: str) -> int:
 
 
 def dismiss(writer: int) -> None:
-    """End the process, because nothing is left to clean up; 0: there is none."""
+    """End the process, because nothing is left to clean up. 0 means that there is none."""
     with contextlib.suppress(BrokenPipeError):  # the process was killed
         if writer:
             os.write(writer, b".")

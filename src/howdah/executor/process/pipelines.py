@@ -1,8 +1,10 @@
-"""Makes a shell line tell when a part of its last pipeline fails, whose status is that of its last command alone.
+"""Makes a shell line report when a part of its last pipeline fails; the shell's own status is that of the last command
+alone.
 
-bash keeps the statuses of all parts (PIPESTATUS), and a trap looks at them when the line ends. What writes to a reader
-that has gone ends by SIGPIPE, or as Python does, and has not failed. The task fails only behind a reader that reads to
-the end and passes on what it reads, in a statement without conditions; else the failure is told (docs/adr/0023).
+bash keeps the statuses of all parts (PIPESTATUS), and a trap reads them when the line ends. A writer whose reader has
+gone ends by SIGPIPE, or as Python does, and has not failed. The task fails only if a reader follows that reads to the
+end and passes on what it reads, in a statement without conditions; otherwise the failure is only reported
+(docs/adr/0023).
 """
 
 from __future__ import annotations
@@ -15,13 +17,13 @@ from typing import Tuple
 READERS = frozenset(("tee", "cat", "ts"))
 """Commands that read to the end, and whose own status says nothing about what they read."""
 _PREFIXES = ("stdbuf", "command", "time")
-"""What may stand before them, with options."""
+"""Commands that may stand before the readers, with options."""
 _OWN_LAUNCHERS = ("howdah-mpi.py", "howdah-ray.py")
-"""Scripts of `frameworks` that run the words behind them, from the second one."""
+"""Scripts of `frameworks` that run their arguments from the second one on as a command."""
 _DECIDES_ITSELF = re.compile(r"(?<![\w-])(?:pipefail|PIPESTATUS|trap|exit)\b")
 _CONDITION = re.compile(r"\|\||(?<![\w-])(?:if|while|until|for|case|select)\b|!|\[\[|\(\(|<<|<\(")
 _COMPOUND = re.compile(r"[()`]|<<|(?<!\S)[{}](?!\S)|(?<![\w-])(?:if|while|until|for|case|select)\b")
-"""What groups statements: a condition anywhere in the line may then be about the pipeline."""
+"""Signs that group statements: a condition anywhere in the line may then concern the pipeline."""
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
 _COMMENT = re.compile(r"(?<![^\s;&|()])#[^\n]*")
 _SUBSHELL = re.compile(r"\s*\([^()]*\)\s*")
@@ -39,8 +41,8 @@ _TRAP = (
 
 
 def watch_words(words: Tuple[str, ...]) -> Tuple[str, ...]:
-    """Return the words of a command, with the line that they give to bash as `watch_pipelines` returns it, also behind
-    the words by which a framework of howdah's starts it."""
+    """Return the words of a command; if they run a line by bash, that line is changed as `watch_pipelines` does, also
+    if a launcher script of howdah's frameworks comes first."""
     at = 4 if words[:2] == ("python3", "-I") and words[2:3] and words[2] in _OWN_LAUNCHERS else 0
     if len(words) == at + 3 and os.path.basename(words[at]) == "bash" and re.fullmatch("-[a-z]*c", words[at + 1]):
         return (*words[:-1], watch_pipelines(words[-1]))
@@ -48,8 +50,8 @@ def watch_words(words: Tuple[str, ...]) -> Tuple[str, ...]:
 
 
 def watch_pipelines(line: str) -> str:
-    """Return the line for bash with a trap before it, if it has a pipeline and does not decide by itself about the
-    statuses of its parts. Where all of it is one subshell, or a line for another bash, the trap is in there."""
+    """Return the line for bash with a trap before it, if it has a pipeline and does not itself handle the statuses of
+    its parts. If the whole line is one subshell, or a line for another bash, the trap is put in there."""
     if inner := _BASH.fullmatch(line):
         group = 1 if inner[1] is not None else 2
         watched = watch_pipelines(inner[group])

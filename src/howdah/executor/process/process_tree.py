@@ -154,9 +154,10 @@ def adopt_orphans(adopt: bool = True) -> None:
 
 
 def read(path: str) -> bytes:
-    """Read a file of /proc; nothing when it is gone or not readable.
+    """Read a file of /proc; return nothing when it is gone or not readable.
 
-    The end is where the kernel returns nothing: before that it returns whole lines, so often less than was asked for.
+    The file ends where the kernel returns no bytes: before that the kernel returns whole lines, so often fewer bytes
+    than were asked for.
     """
     try:
         file = os.open(path, os.O_RDONLY)
@@ -216,8 +217,8 @@ def group(pid: int) -> int:
 
 
 def filters(pids: Sequence[int]) -> Set[int]:
-    """Return those that only pass on what another of them prints, as `tee` does. They end when that one does; while it
-    saves, it may still print to them."""
+    """Return the processes that only pass on what another of them prints, as `tee` does. They end when that process
+    ends; while it saves, it may still print to them."""
     named = [pid for pid in pids if name(pid) in _FILTERS]
     if not named:
         return set()

@@ -107,7 +107,7 @@ class Program:
         """Start the program. Without `stdin` it reads nothing, without `stdout` it writes to the log; both stay open.
 
         Processes that the command leaves when it ends have `grace_s` seconds between TERM and KILL. With an `image` the
-        tool that runs the program in it is started instead, which gets both from `image`.
+        tool that runs the program in it is started instead, with the arguments and the environment of `image`.
 
         Raises:
             OSError: the command cannot be executed; `ended` is not called then.
@@ -148,12 +148,12 @@ class Program:
         self.loop.call_later(0.2, self._sample)
 
     def stop(self, grace_s: float, is_told: bool = False) -> None:
-        """Send TERM to the program's processes now, unless somebody has sent it to all of them (`is_told`), and KILL to
-        all that is left after `grace_s` seconds.
+        """Send TERM to the program's processes now, unless all of them have got it already (`is_told`), and KILL to all
+        that are left after `grace_s` seconds.
 
-        The end of its first process, such as a shell, shortens that for none. A process outside of its group is left to
-        the one that has started it, as long as that lives: a launcher passes the signal on, and a second TERM could
-        come while the program saves.
+        The time is not shortened when the first process, such as a shell, ends. A process outside of the group gets no
+        TERM while its parent lives: a launcher passes the signal on, and a second TERM could come while the program
+        saves.
         """
         kill_at = time.monotonic() + grace_s
         if self._status is None:
@@ -168,8 +168,8 @@ class Program:
         self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
 
     def _note_told_processes(self) -> None:
-        """Note that each process has had its TERM. They are listed until none is new: one whose parent ends meanwhile
-        may be missed, because it is below another process then."""
+        """Note that each process has had its TERM. The processes are listed until no new one appears: a process whose
+        parent ends meanwhile may be missed, because it then has another parent."""
         known = -1
         while len(self._terminated) > known:
             known = len(self._terminated)
@@ -183,7 +183,7 @@ class Program:
             self._signal_tool(number)
 
     def end_now(self) -> None:
-        """Send TERM and wait for the end, in a blocking call; what is left then is the caller's to kill."""
+        """Send TERM and wait for the end, in a blocking call. The caller kills the processes that are left then."""
         self.send_signal(signal.SIGTERM)
         if not self._wait_for_children(_TERM_GRACE_S) and self.image is not None:
             self.send_signal(signal.SIGKILL)
@@ -204,7 +204,7 @@ class Program:
         return self.loop.reaper.program_processes() if inside is None else inside
 
     def drain(self) -> None:
-        """Read what is left in the pipes, when no process writes any more."""
+        """Read the rest of the pipes, when no process writes any more."""
         for name in list(self._readers):
             while name in self._readers and self._read_piece(name):
                 pass
@@ -240,7 +240,7 @@ class Program:
             process_tree.kill_group(self.pid, number)
 
     def _terminate_group(self) -> None:
-        """Send TERM to the program's group, but not to what only reads what the others print."""
+        """Send TERM to the program's group, except to processes that only read what the others print."""
         pids = self.processes()
         filters = process_tree.filters(pids)
         if self.image is not None:
@@ -259,7 +259,7 @@ class Program:
         return self.image.pid if self.image is not None and self.image.pid else self.pid
 
     def _terminate_orphans(self) -> None:
-        """Send TERM, once, to each process outside of the group that has lost the one that started it."""
+        """Send TERM, once, to each process outside of the group whose parent has ended."""
         inside = self.image is not None and self.image.pid
         for pid in process_tree.children(self._group if inside else os.getpid()):
             is_ours = inside or pid in self.loop.reaper.program_processes()
@@ -286,7 +286,7 @@ class Program:
             self.loop.add_fd(reader, READ, self._on_readable)
 
     def _on_readable(self, _: int) -> None:
-        """Read both streams, whichever is ready: the more often they are read, the better their order is known."""
+        """Read both streams, whichever is ready: the more often both are read, the better their order is known."""
         sizes = [self._read_piece(name) for name in list(self._readers) if name in self._readers]
         self._read_bytes += sum(sizes)
         if not self._read_bytes or _PIECE in sizes or self._is_alone:  # there may be more
@@ -299,7 +299,7 @@ class Program:
             self.loop.call_later(pause_s, self._listen)
 
     def _read_what_waits(self) -> None:
-        """Read what the program had printed by now, which may wait for the next reading."""
+        """Read what the program has printed so far and a pause of the reading has left in the pipes."""
         for name in list(self._readers):
             for _ in range(_PIPE // _PIECE):
                 if name not in self._readers or self._read_piece(name) < _PIECE:
@@ -436,8 +436,8 @@ class Program:
         return choose_last_lines(self.tails["stderr"].lines(), self.tails["stdout"].lines())
 
     def output_end(self) -> OutputEnd:
-        """Return the end of what it printed; of a program that was stopped, before it was: what it printed then is no
-        cause of anything."""
+        """Return the end of the program's output. If the program was stopped, return the end from before the stop,
+        because later output explains nothing."""
         return self._end_when_stopped or output_end(self.tails["stderr"].end, self.tails["stdout"].end)
 
     def _port_was_taken(self) -> bool:

@@ -35,9 +35,11 @@ class ProgressDetector:
         return self._clock() - self._last_sign_at
 
     def update(self, usage: Usage, printed: int, reported_at: float, is_automatic: bool = False) -> None:
-        """Take a sample: `printed` bytes are in the logs; `reported_at` changes with each report of the program.
+        """Take a sample. `printed` is the number of bytes in the logs; `reported_at` changes with each report of the
+        program.
 
-        Reports that its library makes by itself, `is_automatic`, cease while it evaluates or saves.
+        If `is_automatic`, the program's library makes the reports by itself, and they cease while it evaluates or
+        saves.
         """
         output = (printed, usage.streamed_bytes)
         reported = (

@@ -6,7 +6,8 @@ A program that prints a line each millisecond would otherwise wake up its execut
 from __future__ import annotations
 
 BURST, REST_S = 25, 0.5
-"""Reads without a pause; then one read each `REST_S`, and one more without a pause for each `REST_S` of silence."""
+"""The number of reads without a pause, and seconds between two reads after that. Each REST_S of silence allows one more
+read without a pause."""
 
 
 class ReadThrottle:

@@ -76,7 +76,7 @@ class Meter:
         self.period = max(PERIOD_S, (time.thread_time() - began) / SHARE)
 
     def _advance(self, totals: Tuple[float, ...]) -> Tuple[List[float], List[float]]:
-        """Return growth a second since the last sample, and growth since the program began.
+        """Return the growth per second since the last sample, and the growth since the program began.
 
         A total that shrinks, because a process ended whose parent did not wait for it, keeps its value.
         """
@@ -105,7 +105,8 @@ class Meter:
 
 
 def _stat(pid: int) -> Tuple[int, float, bool]:
-    """Read resident pages, CPU seconds with those of children it waited for, and whether it waits for a disk.
+    """Return the resident pages, the CPU seconds including those of children it waited for, and whether it waits for a
+    disk.
 
     These are the fields 24, 14 to 17 and 3 of proc(5) stat.
     """
@@ -116,7 +117,7 @@ def _stat(pid: int) -> Tuple[int, float, bool]:
 
 
 def _disk(pid: int) -> Tuple[int, int]:
-    """Read bytes read and written, with those of children it waited for; none for a process of another user."""
+    """Return the bytes read and written, including those of children it waited for; 0 for a process of another user."""
     text = process_tree.read(f"/proc/{pid}/io")
     start = text.find(b"\nread_bytes: ")
     words = text[start:].split() if start >= 0 else []

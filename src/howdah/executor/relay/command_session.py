@@ -1,7 +1,7 @@
-"""A command that a client runs in a task's container, beside the program and as the program is run.
+"""A command that a client runs in a task's container, beside the program and in the same way as the program.
 
-With a terminal it goes on when its client is gone: its latest output is kept, and a client can come back. Without one
-it gets HUP then, and no byte of its output is ever dropped.
+A command with a terminal goes on when its client is gone: its latest output is kept, and a client can come back. A
+command without a terminal gets HUP then, and no byte of its output is ever dropped.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from howdah.wire.helper_messages import CommandContext
 from howdah.wire.relay_messages import CommandEnd, CommandRequest, CommandStarted, FrameReader, frame, json_frame
 
 KEPT = 256 << 10
-"""Bytes of the latest output that are kept for a client that comes back, and that wait for one that reads slowly."""
+"""Bytes of the latest output that are kept for a client that comes back, and bytes that may wait for a slow client."""
 PIECE = 1 << 16
 DRAIN_S, DRAINED_PIECES = 1.0, 64
-"""Seconds for which output is read after the command has ended, while processes that it left hold its streams open; and
-the most pieces that are read at the end of that."""
+"""Seconds for which output is read after the command has ended while its left processes hold its streams open; and the
+most pieces that are read after that."""
 ALIVE_S = 5.0
-"""Seconds without output after which an empty piece of it is sent."""
+"""Seconds without output after which an empty piece is sent."""
 HANG_UP_S = 5.0
 """Seconds between HUP and KILL for a command without a terminal whose client is gone."""
 _CANCEL_AGAIN_S = 0.1
@@ -64,7 +64,7 @@ class CommandSession:
         self._client: Optional[asyncio.StreamWriter] = None
         self._serving: Optional[asyncio.Task[Any]] = None
         self._reads_since = 0.0
-        """When its output began to be read, 0 while it is not: then the command waits."""
+        """The time at which reading of its output began; 0 while it is not read, and the command waits."""
         self._variables_file = ""
         self.pid = self._start()
 
@@ -109,8 +109,9 @@ class CommandSession:
         return pid
 
     def _argv_and_variables(self) -> Tuple[List[str], Mapping[str, str]]:
-        """Return the argument vector and the variables of the command: those of the program, or of the tool that runs
-        it in the program's image. The variables of the image's command are in a file that its shell removes."""
+        """Return the argument vector and the variables of the command: those of the program, or those of the tool that
+        runs the command in the program's image. In that case the command's own variables are in a file that its shell
+        removes."""
         context, request = self._context, self._request
         variables = dict(context.variables)
         if self.terminal:
@@ -176,7 +177,7 @@ class CommandSession:
         self._changed.set()
 
     def _trim(self) -> None:
-        """Forget old output, but none that a client still has to get."""
+        """Drop old output, except what a client still has to get."""
         while self._output:
             first = len(self._output[0][1])
             if self._size - self._begin - first < KEPT or (self.attached and self._begin + first > self._sent):
@@ -192,7 +193,7 @@ class CommandSession:
         self._loop.call_later(DRAIN_S, self._end_reading)
 
     def _end_reading(self) -> None:
-        """Read what is left, when it has been read for DRAIN_S without waiting for the client."""
+        """Read the rest of the output, after it was read for DRAIN_S without waiting for the client."""
         if not self._reads_since or self._loop.time() - self._reads_since < DRAIN_S:
             self._loop.call_later(DRAIN_S, self._end_reading)
             return
@@ -277,7 +278,7 @@ class CommandSession:
                     return
 
     async def _write_input(self, content: bytes) -> None:
-        """Write to the command's input, when it takes it; nothing is the input's end."""
+        """Write to the command's input when it takes it; an empty `content` ends the input."""
         if not content and not self.terminal:
             self._close_input()
         view = memoryview(content)

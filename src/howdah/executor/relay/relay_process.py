@@ -41,7 +41,7 @@ from howdah.wire.relay_messages import (
 from howdah.wire.splice import SpliceEnd, join
 
 IDLE_S, CHECK_S = 600.0, 15.0
-"""Seconds without a stream or a command after which the process ends, and between two looks."""
+"""Seconds without a stream or a command after which the process ends, and seconds between two checks of that."""
 RETRY_S = 1.0
 """Seconds between two attempts to reach the master."""
 MAX_SESSIONS, MAX_COPIES = 64, 16
@@ -55,8 +55,8 @@ LINGER_S = 10.0
 
 
 class StreamProblem(Exception):
-    """A stream cannot be opened, for this reason. `gone` says that what a client wants to come back to is not there any
-    more."""
+    """A stream cannot be opened, for this reason. `gone` says that a client wants to come back to a command that is no
+    longer there."""
 
     def __init__(self, reason: str, gone: bool = False) -> None:
         super().__init__(reason)
@@ -117,7 +117,7 @@ class RelayProcess:
         return await open_relay_connection((host, int(port)), self._request.principal, self._key, path)
 
     async def _open(self, wanted: StreamRequest, control: asyncio.StreamWriter) -> None:
-        """Open a stream, or tell the master why it cannot be opened."""
+        """Open a stream, or report to the master why it cannot be opened."""
         self._streams += 1
         path = f"{ACCEPT}?stream={urllib.parse.quote(wanted.id, safe='')}"
         try:
@@ -213,7 +213,7 @@ class RelayProcess:
         return max(left, key=lambda each: each.left_at)
 
     async def _context(self) -> CommandContext:
-        """Return where the master is, and how the task's program is run now.
+        """Return the address of the master, and how the task's program is run now.
 
         Raises:
             StreamProblem: the executor does not say it.
@@ -239,7 +239,7 @@ def send_copy(connection: socket.socket, _: bytes, path: Path, __: str) -> None:
 
 
 def receive_copy(connection: socket.socket, early: bytes, path: Path, name: str) -> None:
-    """Receive what the client sends, of which `early` is there already, and answer with a CopyResult."""
+    """Receive what the client sends and answer with a CopyResult; `early` are the bytes that have arrived already."""
     with connection, contextlib.suppress(OSError, EOFError):
         try:
             result = CopyResult(path=str(receive_tree(connection, early, path, name)))

@@ -39,8 +39,8 @@ class RelayStarter:
         self._helper: Optional[HelperProcess] = None
 
     def obey(self, number: int, master: str) -> None:
-        """Start the relay process if there is none and the master, which is at `master` now, has asked for one since
-        the last time."""
+        """Start the relay process if there is none and `number` is new: the master, which is at `master` now, has asked
+        for one since the last call."""
         if master != self._context.master:
             self._set_context(replace(self._context, master=master))
         if number in (0, self._number):

@@ -1,4 +1,4 @@
-"""Record formats of streams: how a file is cut into splits and read as records, and how a program's output is written.
+"""Record formats of streams: cutting a file into splits, reading it as records, and writing a program's output.
 
 A format is found by name, by `module:function` (a user's `function(options)` or `function(options, sink)`), or by entry
 point (groups `howdah.readers` and `howdah.writers`). The rule: `check` validates options without opening anything.
@@ -47,7 +47,7 @@ def writer(name: str, options: Mapping[str, str], sink: Sink) -> RecordWriter:
 
 
 def suffix(name: str) -> str:
-    """Return the end of the names of part files of format `name`, such as `.gz`."""
+    """Return the extension of the part files of format `name`, such as `.gz`."""
     return str(getattr(_factory("howdah.writers", name), "suffix", ""))
 
 

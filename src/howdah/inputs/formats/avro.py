@@ -27,7 +27,7 @@ _HEADER = {
         {"name": "sync", "type": {"type": "fixed", "name": "Sync", "size": _SYNC_BYTES}},
     ],
 }
-"""The header behind the magic bytes, as the specification defines it."""
+"""The header after the magic bytes, as the specification defines it."""
 
 
 class AvroReader(RecordReader):
@@ -100,7 +100,8 @@ def _find_first_block(window: ReadWindow, split: Split, sync_mark: bytes) -> boo
 
 
 class _HeaderAndRest:
-    """A header, then a file from some position on: fastavro reads it as a file that begins with that block."""
+    """A header, followed by a file from some position on: fastavro reads both as one file that begins with that
+    block."""
 
     def __init__(self, header: bytes, file: BinaryIO, start: int) -> None:
         self._header, self._file, self._start = header, file, start
@@ -113,7 +114,7 @@ class _HeaderAndRest:
         return self.position_of(self._at)
 
     def position_of(self, offset: int) -> int:
-        """Return the position in the file of what fastavro finds at `offset`."""
+        """Return the position in the file for fastavro's position `offset`."""
         return max(offset - len(self._header), 0) + self._start
 
     def read(self, size: int = -1) -> bytes:
@@ -126,5 +127,5 @@ class _HeaderAndRest:
         return data
 
     def tell(self) -> int:
-        """Return how many bytes were read."""
+        """Return the number of bytes that were read."""
         return self._at

@@ -1,7 +1,7 @@
 """The interfaces of a record format: a reader and a writer, for howdah's own formats and for others'.
 
-The rule: a record has one form on a program's standard input, whichever way it was read, and each record of a file is
-in exactly one of the file's splits. Libraries are imported by the formats that need them.
+The rule: a record has the same form on a program's standard input, whichever format it comes from, and each record of a
+file is in exactly one of the file's splits. Libraries are imported by the formats that need them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ class Corrupt(StagingError):
 
     @classmethod
     def at(cls, uri: str, offset: int, problem: str) -> Corrupt:
-        """Return the error; `offset` counts the file's own bytes, compressed ones in a compressed file."""
+        """Return the error. `offset` counts the file's own bytes; in a compressed file these are the compressed
+        bytes."""
         return cls(f"{uri}: at byte {offset}: {problem}")
 
 
 class RecordReader(ABC):
-    """Reads the records of one stream; made with the stream's options. Only `records` must be implemented.
+    """Reads the records of one stream; it is made with the stream's options. Only `records` must be implemented.
 
     All methods raise StagingError with the file's URI, and `Corrupt` for wrong content.
     """
@@ -44,7 +45,8 @@ class RecordReader(ABC):
         return [Split(uri, 0, size)] if size else []
 
     def prologue(self, fs: FileSystem, split: Split) -> bytes:
-        """Return the bytes with which a stream begins, once, before all records of all epochs; `split` is its first."""
+        """Return the bytes at the beginning of a stream, which come once, before all records of all epochs; `split` is
+        its first."""
         return b""
 
     def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
@@ -53,14 +55,14 @@ class RecordReader(ABC):
 
     @abstractmethod
     def records(self, fs: FileSystem, split: Split) -> Iterator[bytes]:
-        """Yield the split's records in the form that they have on standard input: with line end or frame."""
+        """Yield the split's records in their form on standard input: with line end or frame."""
 
 
 class RecordWriter(ABC):
-    """Writes one part file from the bytes that the program prints; made with the options and a sink."""
+    """Writes one part file from the program's output; it is made with the options and a sink."""
 
     suffix: str = ""
-    """The end of the part files' names, which a function that makes a writer may have, too."""
+    """The extension of part files. A function that makes a writer may have this attribute, too."""
 
     @abstractmethod
     def write(self, data: bytes) -> None:
@@ -68,7 +70,7 @@ class RecordWriter(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Write what is left, so that the file is complete. The sink stays open: the caller closes it.
+        """Write the remaining bytes, so that the file is complete. The sink stays open: the caller closes it.
 
         Raises:
             Corrupt: the program's output ends within a record.

@@ -81,11 +81,11 @@ class _Marks:
 
     @property
     def end(self) -> int:
-        """Return how many bits of the file have been read: all of them if there is no further mark."""
+        """Return the number of bits of the file that have been read: all of them if there is no further mark."""
         return (self._base + len(self._held)) * 8
 
     def bits(self, first: int, last: int) -> tuple[int, int]:
-        """Return the bits from `first` up to `last` as a number, and how many they are."""
+        """Return the bits from `first` up to `last` as a number, and the number of these bits."""
         data = self._held[first // 8 - self._base : (last + 7) // 8 - self._base]
         value = int.from_bytes(data, "big") >> (-last % 8)
         return value & ((1 << (last - first)) - 1), last - first

@@ -1,7 +1,7 @@
 """Hadoop's compression codecs, found by the suffix of a file's name or by the class that a SequenceFile names.
 
-The rule: data that is cut is an error, never a shorter file. Memory stays bounded: streams yield pieces of a MiB, and a
-block that claims to be larger than any that Hadoop writes is refused.
+The rule: cut data is an error, never a shorter file. Memory stays bounded: streams yield pieces of a MiB, and a block
+that claims to be larger than any that Hadoop writes is refused.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class _Inflater:
 
 
 def _fastest_inflater() -> tuple[Callable[[int], Any], tuple[type[Exception], ...]]:
-    """Return Intel's ISA-L where its package is, else zlib, and the errors of the one chosen. ISA-L is two to three
-    times as fast, and both check the sum at the stream's end."""
+    """Return the inflater of Intel's ISA-L if its package is installed, else that of zlib, and the errors of the chosen
+    one. ISA-L is two to three times as fast, and both check the sum at the stream's end."""
     try:
         from isal import igzip_lib
     except ImportError:
@@ -164,8 +164,8 @@ def _check_size(size: int, limit: int) -> None:
 
 
 def _members(pieces: Iterator[bytes], new_stream: Any, errors: Any) -> Iterator[bytes]:
-    """Yield the content of streams that follow each other, by objects like BZ2Decompressor. Zeros may fill the end, as
-    gzip itself allows."""
+    """Yield the content of consecutive streams, by objects like BZ2Decompressor. Zeros may fill the end, as in gzip
+    itself."""
     stream, begun = new_stream(), False
     for piece in pieces:
         while piece or (begun and not stream.needs_input):

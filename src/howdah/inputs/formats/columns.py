@@ -1,7 +1,7 @@
 """Reads rows of Parquet and ORC as lines of JSON with pyarrow, which must be in the environment of the job.
 
-A split has the row groups whose middle lies in it (as in parquet-hadoop). An ORC file does not tell pyarrow where its
-stripes are, so they are taken as equally long.
+A split has the row groups whose middle lies in it (as in parquet-hadoop). pyarrow does not give the positions of the
+stripes in an ORC file, so the stripes are taken as equally long.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from howdah.storage import native_codecs
 from howdah.storage.filesystem import FileSystem
 
 ROWS = 4096
-"""How many rows are turned into text at a time."""
+"""The number of rows that are turned into text at a time."""
 
 
 class _ColumnReader(RecordReader):
@@ -100,7 +100,7 @@ def _middle_offset(group: Any) -> int:
 
 
 def _is_in(split: Split, position: int, size: int) -> bool:
-    """Return whether a position is in the split. A position behind the end of a damaged file counts as its end, so that
+    """Return whether a position is in the split. A position after the end of a damaged file counts as its end, so that
     each row is still read once."""
     return split.start <= min(position, size - 1) < split.start + split.length
 

@@ -16,7 +16,8 @@ MAX_RECORD = 256 << 20
 
 
 class FormatOptions:
-    """Parses options: a format calls a method for each option that it has, then `finish`, which raises mistakes."""
+    """Parses options: a format calls a method for each of its options, then `finish`, which raises an error with all
+    mistakes."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         # YAML reads `true` and `3` as other than text.
@@ -75,7 +76,7 @@ class FormatOptions:
         return int(match[1]) * _UNITS[(match[2] or "").upper()]
 
     def max_record(self) -> int:
-        """Return the bytes of the longest record that is accepted."""
+        """Return the greatest length of a record, in bytes."""
         return self.size("max_record", MAX_RECORD)
 
     def add_mistake(self, name: str, problem: str) -> None:

@@ -29,7 +29,7 @@ def mask_crc(value: int) -> int:
 
 
 def frames(framing: str, contents: Sequence[bytes], binary: bool = False) -> list[bytes]:
-    """Return a frame for each content; `binary` contents are no text."""
+    """Return a frame for each content; `binary` contents are not text."""
     if framing == "lines":
         return [binascii.b2a_base64(content) if binary else content + b"\n" for content in contents]
     if framing == "length":
@@ -46,7 +46,7 @@ def tfrecord(content: bytes, crc32c: Callable[[Any], int]) -> bytes:
 
 
 def joined_frames(framing: str, contents: Sequence[bytes], binary: bool = False) -> bytes:
-    """Return all frames one after another: faster than joining `frames`."""
+    """Return all frames one after another; this is faster than joining `frames`."""
     if framing == "lines" and not binary:
         return b"\n".join(contents) + b"\n" if contents else b""
     if framing == "length":
@@ -58,7 +58,7 @@ def joined_frames(framing: str, contents: Sequence[bytes], binary: bool = False)
 
 
 class RecordSplitter:
-    """Splits what a program prints into records, however its writes are cut. A record longer than `limit` is refused.
+    """Splits a program's output into records, however its writes divide it. A record longer than `limit` is refused.
 
     With framing `lines` a record is a line without its LF; `binary` records are in base64.
     """
@@ -139,7 +139,8 @@ def _length_spans(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _tfrecord_spans(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield where each content begins and ends, and where its frame ends; the last may end beyond the data.
+    """Yield the beginning and the end of each content, and the end of its frame; the last frame may end beyond the
+    data.
 
     Raises:
         ValueError: a checksum is wrong.
@@ -158,7 +159,8 @@ def _tfrecord_spans(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def merge_pairs(keys: Sequence[bytes] | None, values: Sequence[bytes], framing: str) -> Sequence[bytes]:
-    """Return keys and values as contents: a pair with a tab between for lines, else one after the other."""
+    """Return keys and values as contents: a key, a tab and a value for lines, else key and value one after the
+    other."""
     if keys is None:
         return values
     if framing == "lines":

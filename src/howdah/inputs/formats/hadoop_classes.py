@@ -1,7 +1,7 @@
 """The formats of Hadoop's InputFormats and OutputFormats, which XLearning's users name.
 
-Names are those of both APIs, `mapred` and `mapreduce`; a name without its package is understood, too. Where Hadoop's
-class gives the key as text, the key is left out all the same: XLearning itself has only ever passed the value on.
+Names are those of both APIs, `mapred` and `mapreduce`; a name without its package is understood, too. The key is left
+out even if Hadoop's class gives it as text, because XLearning itself has only ever passed on the value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OPTIONS = {
 
 
 def from_hadoop_class(name: str) -> tuple[str, dict[str, str]]:
-    """Return the format and its options that stand for a Java class; howdah's own names stand for themselves.
+    """Return the format and the options for a Java class; howdah's own names are returned unchanged.
 
     Raises:
         ValueError: the class is unknown; the message says what to do.

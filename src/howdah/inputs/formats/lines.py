@@ -31,7 +31,8 @@ class TextLines:
         self.end = delimiter or b"\n"
         self._any = not delimiter
         self.overlap = len(self.end) - 1
-        """How many bytes before a split its chunks begin, because a delimiter may lie across the split's border."""
+        """The number of bytes before a split at which its chunks begin, because a delimiter may lie across the split's
+        border."""
 
     def owned(self, chunks: Iterable[Chunk], start: int) -> Iterator[bytes]:
         """Yield the lines of the split that begins at byte `start`, in pieces that may end within a line."""
@@ -57,7 +58,7 @@ class TextLines:
             yield b"".join(held)
 
     def ends(self, pieces: Iterable[bytes]) -> Iterator[int]:
-        """Yield for each line of a whole file after how many bytes it ends."""
+        """Yield, for each line of a whole file, the number of bytes up to its end."""
         pattern = _ANY_END if self._any else re.compile(re.escape(self.end))
         base, held = 0, b""
         for piece in pieces:
@@ -90,7 +91,7 @@ class TextLines:
         yield from self._through_first_end(chunks, start)
 
     def _through_first_end(self, chunks: _Chunks, start: int) -> Iterator[bytes]:
-        """Yield the bytes through the next line end; the rest stays in `chunks`."""
+        """Yield the bytes up to and including the next line end; the rest stays in `chunks`."""
         held, passed = b"", 0
         while (data := chunks.next()) is not None:
             data = held + data
@@ -126,7 +127,7 @@ class TextLines:
 
 
 def overlaps(delimiter: bytes) -> bool:
-    """Return whether two delimiters can overlap, as in `|||` for `||`: then lines are only found from the file's
+    """Return whether the delimiter can overlap itself, as `||` does in `|||`: then lines are only found from the file's
     beginning."""
     return any(delimiter.startswith(delimiter[at:]) for at in range(1, len(delimiter)))
 
@@ -138,7 +139,7 @@ class _Chunks:
         self._chunks = iter(chunks)
         self._pushed: list[Chunk] = []
         self.beyond = False
-        """The last bytes read lie beyond the split's end."""
+        """Whether the last bytes read are beyond the split's end."""
 
     def push(self, data: bytes) -> None:
         """Put back the end of the last bytes read."""
@@ -176,7 +177,7 @@ class _Chunks:
 
 
 def _with_newlines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Replace CR LF and CR by LF. Most files have no CR, and finding that out costs little."""
+    """Replace CR LF and CR by LF. Most files have no CR, and checking that is cheap."""
     held = b""
     for piece in pieces:
         if held or b"\r" in piece:

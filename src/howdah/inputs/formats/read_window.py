@@ -19,7 +19,7 @@ class WindowSource(Protocol):
 
 
 class ReadWindow:
-    """Holds `data`, which begins at file position `base` and of which the byte at `at` is read next.
+    """Holds `data`, which begins at file position `base`; the byte at `at` is read next.
 
     A record of more than `limit` bytes is refused. Errors are ValueError, to which the caller adds the position, and
     `Corrupt` for a file that ends too early.
@@ -36,7 +36,7 @@ class ReadWindow:
 
     @property
     def size(self) -> int:
-        """Return how many bytes in memory were not read yet."""
+        """Return the number of bytes in memory that were not read yet."""
         return len(self.data) - self.at
 
     def seek(self, position: int) -> None:
@@ -48,7 +48,8 @@ class ReadWindow:
             self.data, self.base, self.at = b"", position, 0
 
     def need(self, size: int, optional: bool = False) -> bool:
-        """Bring `size` bytes into memory; return whether the file has them, or raise Corrupt unless `optional`."""
+        """Bring `size` bytes into memory; return whether the file has them. Raise Corrupt if it has not, unless
+        `optional` is true."""
         available = self.size
         if available >= size:
             return True

@@ -26,7 +26,7 @@ _MARK = 4 + SYNC_BYTES
 Batch = tuple[Sequence[bytes] | None, Sequence[bytes]]
 """Contents of keys (None: not requested) and of values."""
 Kinds = tuple[writables.WritableType, writables.WritableType]
-"""How keys and values are read."""
+"""The types by which keys and values are read."""
 
 
 class Header(NamedTuple):
@@ -153,7 +153,8 @@ class _Records:
         return keys, values
 
     def _spans(self) -> tuple[list[tuple[int, int, int]], int]:
-        """Return where each record's key, value and end are, and how many bytes the record behind them has."""
+        """Return the positions of each record's key, value and end, and the number of bytes of the record after
+        them."""
         data, at, limit = self._window.data, self._window.at, self._window.limit
         unpack, last, size = _RECORD.unpack_from, len(self._window.data) - 8, len(self._window.data)
         spans: list[tuple[int, int, int]] = []
@@ -201,7 +202,7 @@ class _Records:
         return (keys if self._keys else None), values
 
     def _buffers(self, count: int, which: int, wanted: bool) -> list[bytes]:
-        """Return the contents in the next two buffers; none if they are not wanted."""
+        """Return the contents in the next two buffers; nothing if they are not wanted."""
         lengths, data = self._buffer(wanted), self._buffer(wanted)
         if not wanted:
             return []
@@ -215,7 +216,7 @@ class _Records:
         return codecs.decompress(self._header.codec, data) if wanted else b""
 
     def _pass_mark(self) -> bool:
-        """Pass the sync mark that must be here; return whether the records after it are still this split's."""
+        """Pass the sync mark that must be here; return whether the records after it still belong to this split."""
         begin = self._window.position
         if self._window.read_exactly(_MARK) != self._header.mark:
             self._window.seek(begin)

@@ -43,7 +43,8 @@ class TextReader(RecordReader):
         return cut_splits(uri, size, block_size, wanted_bytes)
 
     def _is_bzip2(self, codec: str) -> bool:
-        """Return whether each block of a file can be read alone: a longer delimiter may lie across blocks."""
+        """Return whether each block of a file can be decompressed alone. With a longer delimiter that is not so,
+        because the delimiter may lie across blocks."""
         return codec == "bzip2" and len(self.delimiter) < 2
 
     def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
@@ -57,8 +58,8 @@ class TextReader(RecordReader):
         return TextLines(split.uri, self.delimiter, self.limit)
 
     def _splits_by_lines(self, fs: FileSystem, uri: str, size: int) -> list[Split]:
-        """Return splits as NLineInputFormat does: a split begins one byte early, since it leaves out the line that it
-        begins in."""
+        """Return splits as NLineInputFormat does: a split begins one byte early, since a reader leaves out the line in
+        which its split begins."""
         ends = self._lines(Split(uri, 0, size)).ends(fs.iter_chunks(uri))
         starts = [0, *(end - 1 for number, end in enumerate(ends, 1) if number % self.lines == 0 and end < size)]
         parts = zip(starts, [*starts[1:], size], strict=True)
@@ -87,7 +88,7 @@ class JsonLinesReader(TextReader):
 
 
 class CsvReader(TextReader):
-    """Reads lines, of which a file's first may be a header. Options: `header` (`keep`, `drop`, `once`: only at the
+    """Reads lines; the first line of a file may be a header. Options: `header` (`keep`, `drop`, `once`: only at the
     stream's beginning), `quoted_newlines` (then a file is one split), `quote`, and those of text except `delimiter`."""
 
     name = "csv"

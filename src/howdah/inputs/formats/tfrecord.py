@@ -51,7 +51,7 @@ class TFRecordReader(RecordReader):
                     yield from framing.frames(self.framing, _contents(data, start, ends), binary=True)
 
     def _batches(self, file: BinaryIO, split: Split) -> Iterator[tuple[bytes, int, list[int]]]:
-        """Yield bytes, where the first record in them begins, and where each record ends, frames included."""
+        """Yield bytes, the position of the first record in them, and the end of each record, including its frame."""
         codec = codecs.codec_of(split.uri, self.codec)
         pieces = iter(lambda: file.read(PIECE_BYTES), b"")
         source = _PieceFile(codecs.decompress_pieces(codec, pieces, split.uri)) if codec else file
@@ -67,7 +67,8 @@ class TFRecordReader(RecordReader):
                 window.need(next_size)
 
     def _record_ends(self, window: ReadWindow, crc32c: native_codecs.Checksum) -> tuple[list[int], int]:
-        """Return where the records end that are whole in the window, and how many bytes the record after them has."""
+        """Return the ends of the records that are complete in the window, and the number of bytes of the record after
+        them."""
         data, at, size = window.data, window.at, len(window.data)
         ends: list[int] = []
         add, stored_at, lengths, mask = ends.append, _SUM.unpack_from, self._lengths, framing.MASK
@@ -87,7 +88,7 @@ class TFRecordReader(RecordReader):
         return ends, _FRAME
 
     def _checked_length(self, window: ReadWindow, at: int, head: bytes, crc32c: native_codecs.Checksum) -> int:
-        """Return the length in a record's head, and keep it, since few lengths are nearly all."""
+        """Return the length in a record's head, and cache it, because nearly all records have one of few lengths."""
         if framing.mask_crc(crc32c(head[:8])) != _SUM.unpack_from(head, 8)[0]:
             raise _corrupt(window, at, "the length of a record does not have the sum it must have")
         length = int(_SIZE.unpack_from(head)[0])
@@ -133,7 +134,7 @@ class _PieceFile:
         self._pieces = pieces
 
     def read(self, size: int, /) -> bytes:
-        """Return at least `size` bytes, unless the end comes."""
+        """Return at least `size` bytes, unless the file ends."""
         parts, available = [], 0
         while available < size and (piece := next(self._pieces, None)) is not None:
             parts.append(piece)

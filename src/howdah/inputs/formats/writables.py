@@ -9,25 +9,25 @@ from typing import NamedTuple
 IO = "org.apache.hadoop.io."
 TEXT, BYTES, NULL = f"{IO}Text", f"{IO}BytesWritable", f"{IO}NullWritable"
 Spans = list[tuple[int, int]]
-"""Where each value begins and ends."""
+"""The beginning and the end of each value."""
 # By the first byte of a vint that is a length: how many bytes the vint has, 0 if it is negative
 # (WritableUtils.readVLong).
 _SKIP = bytes(1 if first < 128 else 145 - first if 136 <= first < 144 else 0 for first in range(256))
 
 
 class WritableType(NamedTuple):
-    """How values of a Java class are read."""
+    """The way in which values of a Java class are read."""
 
     contents: Callable[[bytes, Spans], list[bytes]]
     """Returns the contents of the values in some bytes, by their spans."""
     binary: bool = False
-    """The contents are no text."""
+    """Whether the contents are not text."""
     known: bool = True
-    """The class is known here."""
+    """Whether this module knows the class."""
 
 
 def kind(name: str) -> WritableType:
-    """Return how values of the Java class `name` are read."""
+    """Return the way in which values of the Java class `name` are read."""
     return _KINDS.get(name, WritableType(_stored, binary=True, known=False))
 
 
@@ -118,7 +118,8 @@ def _number(layout: str) -> Callable[[bytes, Spans], list[bytes]]:
 
 
 def _float32_texts(data: bytes, spans: Spans) -> list[bytes]:
-    """Return for each float of four bytes the shortest decimal number: 0.1, where its double is 0.10000000149."""
+    """Return, for each float of four bytes, its shortest decimal number: 0.1, not 0.10000000149, which its double would
+    give."""
     return [_shortest_text(value) for value in map(float, _number(">f")(data, spans))]
 
 

@@ -26,25 +26,26 @@ BLOCK_BYTES = 1 << 18
 """The approximate size of the blocks into which shuffled records are joined: a write for each record would cost more
 than reading it."""
 WINDOW_BYTES = 256 << 20
-"""Records are shuffled among as many as `window` says, but among no more bytes than this."""
+"""Records are shuffled among at most `window` records, and among at most this many bytes."""
 
 
 @dataclass(frozen=True)
 class ReadPosition:
-    """How far a stream has been read."""
+    """The position up to which a stream has been read."""
 
     bytes: int = 0
     """The bytes of the splits that have been read."""
     local: int = 0
     """The bytes of them that are on this node."""
     at: str = ""
-    """The position in words."""
+    """The position as a text."""
 
 
 class RecordStream:
-    """Yields all epochs of `feeds` for `task`; can be iterated once. `names` are this node's names in lists of blocks.
+    """Yields all epochs of `feeds` for `task`; it can be iterated once. `names` are this node's names in lists of
+    blocks.
 
-    The inputs follow each other within an epoch, in their order; an input with fewer epochs is left out of the later
+    Within an epoch the inputs follow each other in their order; an input with fewer epochs is missing in the later
     ones. `bytes` is the sum of all splits of all epochs; 0 when an input has no end.
     """
 
@@ -99,7 +100,8 @@ class RecordStream:
         split: Split,
         epoch: int,
     ) -> Iterator[Piece]:
-        """Yield the items of `read`. When a connection breaks, read again and skip as many `size`s as were yielded."""
+        """Yield the items of `read`. When a connection breaks, read again and skip the part that was yielded already,
+        measured by `size`."""
         start, bytes_done, sizes_done = (self._read, self._local), 0, 0
         self._at = f"{_describe(split)} in epoch {epoch}"
         for attempt in range(1, TRIES + 1):
@@ -121,8 +123,8 @@ class RecordStream:
         self._count(start, split, split.length)
 
     def _count(self, start: tuple[int, int], split: Split, done: int) -> None:
-        """Add the bytes of a split that were read. A compressed split yields more than its length: then it counts as
-        read before its end."""
+        """Count the bytes of a split that were read. A compressed split yields more bytes than its length, so it counts
+        as read before its end."""
         done = min(done, split.length)
         is_local = uris.split(split.uri)[0] == "file" or any(host in self._names for host in split.hosts)
         self._read, self._local = start[0] + done, start[1] + (done if is_local else 0)

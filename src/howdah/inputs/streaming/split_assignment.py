@@ -18,11 +18,11 @@ from howdah.spec.staged import DataFile, Feed, Split, StagedInput, StagedJob
 from howdah.spec.task import TaskId
 
 MAX_PREFERRED = 3
-"""How many nodes a task prefers: those that have most of its data."""
+"""The most nodes that a task prefers: those that have most of its data."""
 
 
 def feeds(staged: StagedJob, task: TaskId) -> tuple[Feed, ...]:
-    """Return the streams that `task` reads, in the order of the inputs; also those that have no split for it."""
+    """Return the streams that `task` reads, in the order of the inputs, including those that have no split for it."""
     found = []
     for number, entry in enumerate(staged.job.inputs):
         splits = _split_assignments(staged).part(number, task) if entry.strategy == "stream" else None
@@ -67,7 +67,8 @@ def all_splits(entry: StagedInput) -> list[Split]:
 
 
 def shares(entry: Input, splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
-    """Return each task's splits, in the order of the tasks. A single task gets all, whatever the chief's share."""
+    """Return each task's splits, in the order of the tasks. A single task gets all splits, whatever the chief's share
+    is."""
     if entry.share == "all" or tasks < 2:
         return [tuple(splits)] * tasks
     if entry.chief is None:
@@ -89,7 +90,8 @@ def _divide(entry: Input, splits: Sequence[Split], tasks: int) -> list[tuple[Spl
 
 
 def _assign_consecutively(splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
-    """Cut as near as possible to equal shares of the bytes, but so that each task has a split if there are enough."""
+    """Cut the sequence of splits into shares with nearly equal numbers of bytes. Each task gets a split if there are
+    enough."""
     size, assigned, at = sum(split.length for split in splits), 0, 0
     found = []
     for number in range(tasks):
@@ -105,7 +107,7 @@ def _balance_shares(splits: Sequence[Split], tasks: int, by_node: bool, by_bytes
     """Give each task about the same share.
 
     With `by_node`, nodes are assigned to tasks in turns, those with most bytes first, and a task takes the splits of
-    its node up to an equal share. The remaining splits, the largest first, go to the task that has least.
+    its node up to an equal share. The remaining splits, the largest first, go to the task with the smallest share.
     """
     weights = [split.length if by_bytes else 1 for split in splits]
     sizes: Counter[str] = Counter()

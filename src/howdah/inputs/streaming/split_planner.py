@@ -1,6 +1,5 @@
-"""Cuts the files of an input into splits when the job is submitted: this may read the files, for which a master has no
-time. `howdah.inputs.streaming.split_assignment` decides later which task gets which split.
-"""
+"""Cuts the files of an input into splits when the job is submitted, because this may read the files, for which a master
+has no time. `howdah.inputs.streaming.split_assignment` assigns the splits to tasks later."""
 
 from __future__ import annotations
 
@@ -18,9 +17,10 @@ from howdah.storage.factory import filesystem
 from howdah.storage.hdfs.block_locations import Blocks, blocks_of
 
 MIN_SHUFFLED = 8
-"""How many splits a task gets at least, if the input is shuffled: fewer splits would be near the files' order."""
+"""The least number of splits of a task if the input is shuffled: with fewer splits the order would be close to that of
+the files."""
 MIN_BYTES = 1 << 20
-"""Splits are not made smaller than this only because the input is shuffled."""
+"""The least size to which splits are reduced only because the input is shuffled."""
 
 
 def plan_splits(
@@ -44,7 +44,7 @@ def plan_splits(
 
 
 def format_mistakes(place: str, entry: Input | Output) -> list[Mistake]:
-    """Return the mistakes in a format and its options. A user's own format may be importable on the nodes only."""
+    """Return the mistakes in a format and its options. A user's own format may be importable only on the nodes."""
     if OWN_FORMAT.fullmatch(entry.format):
         return []
     lines = formats.check(entry.format, entry.options, writing=isinstance(entry, Output))
@@ -54,8 +54,8 @@ def format_mistakes(place: str, entry: Input | Output) -> list[Mistake]:
 def _idle_task_mistakes(
     place: str, entry: Input, staged: StagedInput, groups: Iterable[tuple[TaskId, ...]]
 ) -> Iterator[Mistake]:
-    """Yield a mistake for each group with a task without data, which trains nothing and may block the others, unless
-    the job allows it."""
+    """Yield a mistake for each group that has a task without data, unless the job permits it: such a task trains
+    nothing and may block the others."""
     splits = all_splits(staged)
     for tasks in groups:
         first = 1 if entry.chief == 0 and len(tasks) > 1 else 0
@@ -73,7 +73,7 @@ def _idle_task_mistakes(
 def cut_input(
     entry: Input, staged: StagedInput, tasks: int, blocks: Mapping[str, Blocks], conf_dir: str = ""
 ) -> StagedInput:
-    """Return `staged` with its files cut for a group of `tasks`; `blocks` are known of some files, by URI.
+    """Return `staged` with its files cut for a group of `tasks`; `blocks` are the known blocks of some files, by URI.
 
     Raises:
         StagingError: a file whose content must be read cannot be read, or does not fit its format.
@@ -98,8 +98,8 @@ def cut_input(
 
 
 def _reader(entry: Input) -> formats.RecordReader | None:
-    """Return the input's reader; None for a user's own that cannot be imported here. The nodes may have it, and get
-    whole files."""
+    """Return the input's reader; None for a user's own reader that cannot be imported here. The nodes may have it, and
+    get whole files."""
     try:
         return formats.reader(entry.format, entry.options)
     except SpecError:

@@ -3,7 +3,7 @@ program's stdin.
 
 A helper process beside an executor (`howdah.wire.helper_main`), which also writes a line with the reply's fields from
 time to time. Nothing is skipped silently: data that cannot be read ends the stream with an error, and the executor
-keeps the program from taking that for the end of its input. A program may close its stdin early: that is no error.
+keeps the program from mistaking that for the end of its input. A program may close its stdin early, which is no error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from howdah.wire.helper_main import REPORT_S, run_helper_main, write_line
 from howdah.wire.helper_messages import FeedReply, FeedRequest
 
 READ_AHEAD = 16 << 20
-"""How many bytes are read before the program requests them."""
+"""Bytes that are read before the program requests them."""
 BLOCKS_PER_WRITE = 16
 SILENT_S = 600.0
 """Seconds without data after which the file system counts as failed, even if it reports no error."""
@@ -127,7 +127,7 @@ class Feeder:
             return replace(self._reply(), closed=True)
 
     def _next_blocks(self, ahead: ReadAhead) -> list[tuple[Piece, ReadPosition]]:
-        """Return the next blocks, and count the time for which the pipe was empty and the program waited for them."""
+        """Return the next blocks, and measure the time for which the pipe was empty and the program waited for them."""
         start = time.monotonic()
         blocks = ahead.next_blocks(REPORT_S)
         unread = array.array("i", [0])
@@ -137,7 +137,7 @@ class Feeder:
         return blocks
 
     def _reply(self) -> FeedReply:
-        """Return the stream's position. A stream without end has no progress."""
+        """Return the stream's position. A stream without an end has no progress."""
         size = self._stream.bytes
         progress = min(1.0, self._position.bytes / size) if size else None
         return FeedReply(self._position.bytes, self._position.local, progress, round(self._starved_s, 1))

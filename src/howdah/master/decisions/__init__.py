@@ -1,1 +1,1 @@
-"""What the master decides. Pure: `step` and its parts read no clock and open nothing."""
+"""The master's decisions. Pure: `step` and its parts read no clock and open nothing."""

@@ -40,7 +40,8 @@ class ReleaseContainer:
     container_id: str
     """The engine's name for the container."""
     cause: str = ""
-    """The cause of the end that its attempt is given (`Exit.cause`); "" if the container is not needed any more."""
+    """The cause that is recorded for the end of its attempt (`Exit.cause`); "" if the container is not needed any
+    more."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,9 @@ class PublishSnapshot:
     output: int
     """The number of the output."""
     temporary: str
-    """Where the snapshot has grown."""
+    """The URI at which the snapshot was written."""
     final: str
-    """Where it is moved."""
+    """The URI to which it is moved."""
     to: str
     """Snapshots whose names begin with this URI are the ones that may be removed."""
     keep: int = 0
@@ -88,7 +89,7 @@ class DiscardSnapshot:
     """Remove an unfinished snapshot."""
 
     temporary: str
-    """Where the snapshot has grown."""
+    """The URI at which the snapshot was written."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ class CommitDone(Event):
     kept: tuple[str, ...] = ()
     """Where the outputs of a failed job are."""
     replaced: tuple[str, ...] = ()
-    """Where is now what was in the outputs' places."""
+    """URIs to which the earlier contents of these places were moved."""
 
 
 @dataclass(frozen=True)

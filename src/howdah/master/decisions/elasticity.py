@@ -1,9 +1,9 @@
 """Reassigns containers: a spare takes the place of a lost container, and an elastic role goes on with fewer tasks, or
 grows back.
 
-The rule: nothing new is launched in such a container. Its executor is ordered to become that of the other task: it
-ends what it does and starts anew, with a key that is derived from the one it has (`GangState.launch_attempt_of`), so
-that no key has to travel.
+The rule: nothing new is launched in such a container. The master orders its executor to become the executor of the
+other task. The executor ends its work and starts anew, with a key that it derives from its present key
+(`GangState.launch_attempt_of`), so that no key has to travel.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def shrink_sizes(state: GangState) -> dict[str, int]:
 
 
 def grow_sizes(state: GangState, now: float) -> dict[str, int]:
-    """Return the sizes to which the gang can grow now: when everything missing has come, or nothing more has come for a
-    while."""
+    """Return the sizes to which the gang can grow now: once all missing containers have come, or no further container
+    has come for a while."""
     sizes: dict[str, int] = {}
     if now - state.formed_at < GROW_AFTER_S:
         return sizes

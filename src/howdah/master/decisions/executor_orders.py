@@ -45,12 +45,12 @@ class OrderBuilder:
     staged: StagedJob
     """The staged job, with the spec that the framework has expanded."""
     framework: Framework
-    """The framework."""
+    """The framework of the job."""
     image_check: Callable[[JobSpec, str, str], ImageCheck | None] | None = None
     """Returns how an executor of this job, role and host finds out whether the engine runs it in the role's image; None
     if the executors themselves run the images."""
     _last: dict[str, StagedJob] = field(default_factory=dict, init=False, repr=False)
-    """The staged job with the last other sizes of its roles, by "job"."""
+    """A cache with the one key "job": the staged job that `_with_present_sizes` returned last for changed sizes."""
 
     def orders(self, state: GangState, status: Status, logs: tuple[LogRequest, ...] = (), relay: int = 0) -> Orders:
         """Return the orders for the executor that sent `status`. `relay` is the number of the last request for a relay
@@ -129,7 +129,8 @@ class OrderBuilder:
         return ImageOrder(image, requested_mounts(variables), tool)
 
     def _with_present_sizes(self, job: JobSpec) -> StagedJob:
-        """Return the staged job with the present sizes of roles; the same object as long as they stay."""
+        """Return the staged job with the present sizes of roles. While the sizes stay the same, this is the same
+        object."""
         if job is self.staged.job:
             return self.staged
         if self._last.get("job") is None or self._last["job"].job is not job:
@@ -153,8 +154,8 @@ class OrderBuilder:
 
 
 def _checkpoint(state: GangState, task: TaskState) -> dict[str, str]:
-    """Return where the programs keep their checkpoints and from which one they resume; on this machine they know it by
-    its path."""
+    """Return the variables with the directory of the programs' checkpoints and the checkpoint to resume from. Files of
+    this machine are given as paths, all others as URIs."""
     found = {
         "HOWDAH_CHECKPOINT_DIR": state.job.checkpoint.path,
         "HOWDAH_RESUME_FROM": state.checkpoint_lookups.found.get(task.epoch, ""),

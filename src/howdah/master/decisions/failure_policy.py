@@ -221,7 +221,8 @@ def _late_cause(task: TaskState, exit: Exit, consequence: TaskId) -> Message:
 
 
 def _cause_weight(exit: Exit) -> int:
-    """Return how much an end explains: a lost connection nothing, and a stop only what the program had printed."""
+    """Return how well an end explains other failures. A lost connection explains nothing; neither does a stop, unless
+    the program had printed an exception."""
     said: Sequence[str] = (exit.exception,)
     if exit.cause == "signal" and exit.signal == signal.SIGABRT:  # by which libraries of C++ end a program
         said = exit.lines

@@ -369,8 +369,8 @@ def _is_awaited(state: GangState, now: float) -> bool:
 
 
 def _anything_runs(state: GangState, now: float) -> bool:
-    """Return whether a program runs. Tasks without a gang may wait for each other's containers, but not for ever while
-    nothing runs."""
+    """Return whether a program runs. Tasks without a gang may wait for containers that other tasks hold, but not for
+    ever while nothing runs."""
     granted_lately = now - state.granted_at <= state.job.timeouts.gang_s
     return granted_lately or any(task.live for task in state.tasks.values())
 

@@ -63,7 +63,8 @@ def keeps_failed(output: Output) -> bool:
 
 
 def _is_kept(state: GangState, output: Output) -> bool:
-    """Return whether the output of a failed job is kept: also where nothing failed but another output."""
+    """Return whether the output of a failed job is kept. An uploaded output is kept, too, if the job failed only
+    because another output is missing."""
     return keeps_failed(output) or (state.incomplete and output.strategy == "upload")
 
 

@@ -24,7 +24,7 @@ within 30 s count as one."""
 QUICK_FAILURE_S = 10.0
 """A gang that fails within this time of its start has failed quickly."""
 MAX_BACKOFF_S = 300.0
-"""No restart waits longer."""
+"""The longest wait of a restart, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ def restarts_alone(role: Role) -> bool:
 
 
 def is_ignored(state: GangState, task: TaskState) -> bool:
-    """Return whether the task's failure does not matter: some roles may fail, some tasks too, as long as only few do.
-    The failure of a chief that decides the job always matters, and none once that chief has ended well: a restart would
-    start it again, and other tasks often fail because it has left."""
+    """Return whether the task's failure does not matter: a role may allow all of its tasks, or a few of them, to fail.
+    A failure of the chief that decides the job always matters. Once that chief has ended well no failure matters: a
+    restart would start the chief again, and other tasks often fail because it has left."""
     if state.done_at:
         return True
     if task.untracked:
@@ -151,8 +151,8 @@ def _describe_restart(state: GangState, kind: str, reason: str) -> Message:
 
 
 def _backoff_s(state: GangState, now: float) -> float:
-    """Return how long a restart waits: the first not at all, those of a gang that fails again soon after its start ever
-    longer."""
+    """Return how long a restart waits. The first does not wait; a gang that fails again soon after its start waits
+    longer each time."""
     soon = bool(state.formed_at) and now - state.formed_at < QUICK_FAILURE_S
     state.quick_failures = state.quick_failures + 1 if soon else 0
     return min(2.0 ** (state.quick_failures - 2), MAX_BACKOFF_S) if state.quick_failures > 1 else 0.0

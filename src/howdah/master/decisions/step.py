@@ -40,7 +40,7 @@ from howdah.spec.tracker_runs import public_address
 from howdah.wire.messages import Phase, Status
 
 MAX_WARNINGS = 200
-"""The most warnings of executors that the event log gets."""
+"""The most warnings of executors that are recorded in the event log."""
 MAX_TRACKER_RUNS = 16
 """The most runs of experiment trackers that are recorded of a task."""
 _WARNING = "{task}: {warning}"
@@ -134,7 +134,8 @@ def _record_tracker_runs(task: TaskState, status: Status, now: float, actions: l
 
 
 def _record_warnings(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
-    """Record once what could not be kept, of a large gang for its first tasks; the logs have it for all."""
+    """Record each new warning about files that could not be kept, up to MAX_WARNINGS in the whole job: of a large gang
+    those of the first tasks. The tasks' logs have all of them."""
     for warning in status.warnings:
         if warning not in task.warnings and state.warnings < MAX_WARNINGS:
             state.warnings += 1

@@ -62,7 +62,7 @@ def _decide_by_share(
 
 
 def _without_success(state: GangState) -> Outcome:
-    """Return the outcome of a job whose tasks have all ended; those that failed were to be ignored."""
+    """Return the outcome of a job whose tasks have all ended, and of which no failure matters."""
     wanted = str(chief(state.job)) if state.job.success == "chief" else message("any task")
     template = "all tasks ended, and {wanted} had not ended well (success: {rule})"
     reason = message(template, wanted=wanted, rule=state.job.success)

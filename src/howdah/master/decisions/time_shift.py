@@ -8,8 +8,8 @@ from howdah.spec.events import TimeLost
 
 
 def on_time_lost(state: GangState, event: TimeLost, actions: list[Action]) -> None:
-    """Shift the state, so that no executor is silent or late, and no fence over, because the master did not run or its
-    clock was set."""
+    """Shift the state by the lost time. Otherwise executors would count as silent or late, and fences as over, only
+    because the master did not run or its clock was set."""
     actions.append(RecordEvent(event))
     shift_deadlines(state, event.seconds)
 

@@ -25,7 +25,7 @@ MAX_ALONE = 3
 
 
 def on_status(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
-    """Take the reports of an executor that are new."""
+    """Evaluate the new reports of an executor."""
     for report in status.checks:
         test = state.preflight.pair_tests.get(report.epoch)
         if report.epoch == 0:

@@ -14,16 +14,16 @@ Partners = tuple[tuple[TaskId, bool] | None, ...]
 
 @dataclasses.dataclass
 class PairTest:
-    """The tasks of an epoch exchange data with partners."""
+    """The pair test of one epoch, in which tasks exchange data with partners."""
 
     partners: dict[TaskId, Partners]
     """The partners of each task, round by round."""
     awaited: set[TaskId]
     """The tasks that have not reported yet."""
     passed: set[tuple[TaskId, TaskId]] = field(default_factory=set)
-    """Pairs that exchanged data, as one of them reports it, itself first."""
+    """Pairs that exchanged data: first the task that reports it, then its partner."""
     failed: dict[tuple[TaskId, TaskId], str] = field(default_factory=dict)
-    """Pairs that could not exchange data, and why, as one of them reports it, itself first."""
+    """Why pairs could not exchange data. In a pair the task that reports it comes first, then its partner."""
     began: float = field(default=0.0, compare=False)
     """When the order was given."""
 
@@ -49,7 +49,7 @@ class PreflightState:
     check_seconds: dict[TaskId, float] = field(default_factory=dict)
     """Seconds that the checks took, by task that was checked and has not started yet."""
     left_out: dict[str, None] = field(default_factory=dict)
-    """Sentences about what was not checked, in order."""
+    """Sentences about the checks that were not made, in order."""
     has_other_nodes: bool = True
     """Another container may come on another node; False on an engine of a single machine."""
 

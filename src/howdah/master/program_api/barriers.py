@@ -27,8 +27,8 @@ class BarrierName:
     name: str
     """The barrier's name."""
     scope: int
-    """The oldest epoch among the tasks that it is for: when they restart, the rounds begin anew, while one task that
-    restarts alone catches up with its peers."""
+    """The oldest epoch among the tasks of the barrier. When all of them restart it changes, and the rounds begin anew;
+    when one task restarts alone it stays, and the task catches up with its peers."""
     round: int
     """The number of the round."""
 
@@ -42,9 +42,9 @@ class BarrierRound:
     needed: frozenset[TaskId]
     """The tasks that the round needs."""
     missing: set[TaskId] = field(default_factory=set)
-    """The needed tasks that have not arrived."""
+    """The tasks that the round needs and that have not arrived."""
     arrived: dict[str, Owner] = field(default_factory=dict)
-    """Who has arrived, by process."""
+    """The owner of each process that has arrived, by process."""
     unreachable_reason: str = ""
     """Why the round can never be complete; "" while it can."""
     broadcast: Broadcast = field(default_factory=Broadcast)

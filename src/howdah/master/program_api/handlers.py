@@ -94,7 +94,7 @@ class ProgramApi:
         return await self._calls[call](task, owner, message)
 
     def observe(self, event: events.Event) -> None:
-        """Take note of a recorded event: what it ends, ends here as well."""
+        """Apply a recorded event: end the waits, values and barrier arrivals of programs that it ends."""
         if isinstance(event, _COPIES):
             self._snapshot_ended.notify_all()
         elif isinstance(event, events.TimeLost):
@@ -173,8 +173,8 @@ class ProgramApi:
             self.barriers.ended(task.id, str(task.exit))
 
     def _will_not_come(self, task: TaskState) -> bool:
-        """Return whether the task's program has ended in this formation and the job goes on without it: one that is to
-        start again has no end any more."""
+        """Return whether the task's program has ended in this formation and the job goes on without it. A task that is
+        to start again has no recorded end."""
         return task.exit is not None and (task.exit.ok or self.state.open)
 
     async def _world(self, task: TaskState, _: Owner, message: Message) -> Any:

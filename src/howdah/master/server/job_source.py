@@ -128,7 +128,7 @@ class MasterSource:
         return await user_actions.execute(self._api, action, arguments, f"{self.view.user} (page)")
 
     def tensorboard_url(self) -> str:
-        """Return the link to TensorBoard: the one in a container of the job's, or the job that is a TensorBoard
+        """Return the link to TensorBoard: to the one in a container of this job, or to this job if it is a TensorBoard
         itself."""
         if self._api.tensorboard.link:
             return self._api.tensorboard.link

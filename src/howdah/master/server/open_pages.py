@@ -15,7 +15,7 @@ VISIBLE_S, HIDDEN_S = 10.0, 75.0
 MAX_LINGER_S = 300.0
 """The longest time for which open pages are answered after the end: users read why a job failed."""
 SEEN_S = 5.0
-"""The time of two requests of a visible page, where the master cannot stay longer."""
+"""Seconds that cover two requests of a visible page; the limit where the master cannot stay longer."""
 
 
 class OpenPages:

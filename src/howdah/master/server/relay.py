@@ -1,7 +1,7 @@
 """The relay: copies bytes between a client and the relay process of a task's container (`howdah.wire.relay_messages`).
 
 The master only copies: the relay process connects to ports and starts commands. Each stream is two connections to the
-master. Of the faster side no more is read than the slower side takes.
+master. The relay reads from the faster side only what the slower side has room for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from howdah.wire.splice import SpliceEnd, join, keep_alive
 MAX_STREAMS = 2000
 """The most streams of a job at once."""
 PORT_EVENT_S = 600.0
-"""Seconds in which a user's further streams to the same port are no events of their own."""
+"""Seconds within which further streams of a user to the same port are not recorded as events."""
 ASK_AGAIN_S = 10.0
 """Seconds after which an executor that has started no relay process is asked again."""
 MAX_IDS = 10000
@@ -118,12 +118,12 @@ class Relay:
         return _switch_protocols(pending.accept_connection)
 
     def add_control(self, control: _ControlConnection) -> None:
-        """Ask by this connection from now on for streams of its attempt."""
+        """Use this connection from now on to ask for streams of its attempt."""
         self._controls[control.attempt] = control
         self._connected.notify_all()
 
     def remove_control(self, control: _ControlConnection) -> None:
-        """Refuse the streams that were asked for by a connection which is lost."""
+        """Refuse the streams that were requested through a lost connection."""
         if self._controls.get(control.attempt) is control:
             del self._controls[control.attempt]
         for pending in self._pending.values():
@@ -179,7 +179,7 @@ class Relay:
         return control
 
     def _record(self, wanted: StreamRequest, peer: str) -> None:
-        """Record who entered the task; of the many connections of a browser to a port, the first."""
+        """Record who entered the task. Of the many connections of a browser to a port, record the first."""
         now, detail = time.time(), wanted.port
         if wanted.port:
             key = (wanted.by, peer, wanted.task, wanted.port)

@@ -64,9 +64,9 @@ in memory at a time."""
 
 class MasterServer:
     """Answers the requests to the master. `directory` is the URI of the job's directory, `apply` hands an event to the
-    master's step, and `trusts_proxy_request(peer, proxy_user)` returns whether the engine trusts its proxy.
-    While another master may run the job, `is_the_master()` is False, and no executor's lease is renewed. `launches` has
-    what containers run that ask for it."""
+    master's step, and `trusts_proxy_request(peer, proxy_user)` returns whether the engine trusts its proxy. While
+    another master may run the job, `is_the_master()` is False, and no executor's lease is renewed. `launches` answers
+    containers that ask what to run."""
 
     def __init__(
         self,

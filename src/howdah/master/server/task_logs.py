@@ -66,7 +66,8 @@ class TaskLogs:
         return logs.chunk(stream, offset, limit)
 
     def missing_last_lines(self, event: ContainerEnded) -> TaskId | None:
-        """Return the task whose last output no executor has reported: the executor died, the node did not."""
+        """Return the task whose last output no executor has reported, because the executor died while its node went
+        on."""
         id_ = self._api.state.containers.get(event.container_id)
         task = self._api.state.tasks[id_] if id_ is not None else None
         cut_short = task is not None and task.exit is None and task.phase is Phase.RUNNING

@@ -32,7 +32,8 @@ GATHER_S = 1.0
 REPORT_EVERY_S = 2.0
 """How often at most the progress of a snapshot is recorded."""
 MARGIN_S = 60.0
-"""An executor keeps a snapshot's limit itself; the master's limit is for an executor that does not report."""
+"""Seconds by which the master's limit for a snapshot is longer than the executor's own: the master's is for an executor
+that does not report."""
 SNAPSHOT_EVENTS = (SaveRequested, SaveStarted, SaveAdvanced, SaveDone, SaveFailed)
 """Events that decide nothing about the job itself."""
 
@@ -50,7 +51,8 @@ def on_requested(state: GangState, event: SaveRequested, actions: list[Action]) 
 
 
 def wanted_outputs(state: GangState, output: int) -> list[int]:
-    """Return the numbers of the outputs that are meant: one, or all (-1), of those that a directory is uploaded for."""
+    """Return the numbers of the outputs that `output` means: one of them, or all (-1). Only outputs for which a
+    directory is uploaded count."""
     outputs = enumerate(state.job.outputs)
     return [number for number, each in outputs if each.strategy == "upload" and output in (-1, number)]
 
@@ -294,7 +296,8 @@ def end(state: GangState, now: float, actions: list[Action]) -> bool:
 
 
 def replay(state: GangState, event: Event) -> None:
-    """Note what an earlier master did: what was requested of it begins under this one, unless it had begun."""
+    """Note what an earlier master did. Snapshots that were requested of it, and that it had not begun, begin under this
+    master."""
     saves = state.snapshots
     if isinstance(event, SaveRequested):
         for number in wanted_outputs(state, event.output):
@@ -312,7 +315,8 @@ def replay(state: GangState, event: Event) -> None:
 
 
 def give_up_started(state: GangState, now: float) -> list[Action]:
-    """Return the end of each snapshot that an earlier master was still making: who waits for it must not wait on."""
+    """Return the end of each snapshot that an earlier master was still making, so that nobody waits for it any
+    longer."""
     actions: list[Action] = []
     for number, (output, _) in state.snapshots.started.items():
         reason = message("another master took over while it was made")

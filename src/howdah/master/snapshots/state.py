@@ -75,4 +75,4 @@ class SnapshotState:
     program_requests: dict[TaskId, tuple[int, int]] = field(default_factory=dict)
     """By task, the attempt and the number of its programs' requests that were seen."""
     started: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """By number of the snapshot, the output and URI of what an earlier master had begun."""
+    """The snapshots that an earlier master had begun: output and URI, by the number of the snapshot."""

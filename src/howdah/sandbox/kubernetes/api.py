@@ -46,7 +46,7 @@ class AdminApi:
         return json.loads(self.text(path, "DELETE"))
 
     def merge(self, path: str, body: object) -> Any:
-        """Patch an object with what `body` says; what it does not name stays."""
+        """Patch an object with `body`; fields that are not in `body` stay."""
         return json.loads(self.text(path, "PATCH", body, "application/merge-patch+json"))
 
     def ensure(self, path: str, body: object) -> None:
@@ -58,7 +58,7 @@ class AdminApi:
                 raise
 
     def is_ready(self) -> bool:
-        """Return whether the apiserver serves all it should."""
+        """Return whether the apiserver is completely ready."""
         try:
             return self.text("/readyz") == "ok"
         except (OSError, http.client.HTTPException):

@@ -1,8 +1,8 @@
 """Builds Kubernetes' daemons and etcd, once per version, from their published Go modules into howdah's cache.
 
-There is no registry that every machine reaches and that has these daemons as files, but Go's module proxy has their
-source. `source/` holds the program that calls each daemon's own main function, with every module's hash. All daemons
-are one file, because they share most of their code: 130 MB instead of 400 MB, and a third of the time.
+No registry that every machine reaches has these daemons as files, but Go's module proxy has their source. `source/`
+holds the program that calls each daemon's own main function, with every module's hash. All daemons are one file,
+because they share most of their code: 130 MB instead of 400 MB, and a third of the time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PAUSE = "pause"
 _SOURCE = Path(__file__).with_name("source")
 _OLDEST_GO = (1, 24)
 _TOOLCHAIN = "go1.24.13"
-"""The Go that Go's module proxy delivers where there is none, or too old a one."""
+"""The Go that Go's module proxy delivers if there is none, or one that is too old."""
 _TOOLCHAIN_LIMIT_S = 600
 _BUILD_LIMIT_S = 3600
 _LINE_EVERY_S = 20.0
@@ -126,8 +126,8 @@ def _linker_flags() -> str:
 
 
 def _environment(work: Path) -> dict[str, str]:
-    """Return the environment of Go: all that it fetches and compiles stays below `work`. How modules are fetched
-    (GOPROXY, GOSUMDB and their like) is the user's to say."""
+    """Return the environment of Go: everything that it fetches and compiles stays below `work`. The user's settings for
+    fetching modules (GOPROXY, GOSUMDB and the like) are kept."""
     own = {
         "GOPATH": f"{work}/path",
         "GOCACHE": f"{work}/cache",

@@ -32,9 +32,9 @@ _PROGRAMS = {
     "unshare": "util-linux",
     "nsenter": "util-linux",
 }
-"""What the sandbox runs beside Kubernetes itself, with the Debian package of each."""
+"""The programs that the sandbox runs beside Kubernetes itself, each with its Debian package."""
 _HIDDEN = ("/run", "/var/lib", "/var/log", "/proc", "/sys")
-"""Directories of which each node has its own."""
+"""Directories that each node has for itself."""
 _GONE_LIMIT_S = 10.0
 
 
@@ -94,7 +94,7 @@ class KubernetesSandbox(DaemonSandbox[KubernetesDaemons]):
         return Path(self.client()["shared_dir"])
 
     def client(self) -> dict[str, str]:
-        """Return what clients need to know: kubeconfig, admin_kubeconfig, namespace, image, shared_dir, s3_endpoint,
+        """Return the facts for clients: kubeconfig, admin_kubeconfig, namespace, image, shared_dir, s3_endpoint,
         s3_bucket, aws_config_file, aws_shared_credentials_file."""
         return self._loaded().client()
 
@@ -128,7 +128,7 @@ class KubernetesSandbox(DaemonSandbox[KubernetesDaemons]):
         super()._remove_data()
 
     def start(self, name: str) -> None:
-        """Start one daemon unless it runs; a node, with all its daemons. Return when it listens."""
+        """Start one daemon unless it runs; for a node, start all its daemons. Return when it listens."""
         daemons = self._loaded()
         role = daemons.role(name)
         wanted = [role, *(other for other in daemons.roles.values() if other.place == name)]
@@ -161,8 +161,8 @@ class KubernetesSandbox(DaemonSandbox[KubernetesDaemons]):
                 raise SpecError.at("run_dir", problem)
 
     def _load_kept(self) -> KubernetesDaemons | None:
-        """Return the daemons of a sandbox that runs here at least in part, or that was killed or kept: it goes on with
-        its data.
+        """Return the daemons of a sandbox that runs here at least in part, or that was killed or kept: it then
+        continues with its data.
 
         Raises:
             SpecError: a sandbox of another shape runs here.
@@ -203,7 +203,7 @@ def _has(program: str) -> bool:
 
 
 def _empty(run_dir: Path) -> None:
-    """Remove all of a run directory but its lock. What is mounted there, if something ever is, is not touched."""
+    """Remove everything in a run directory except its lock. File systems that are mounted there are not touched."""
     for point in reversed(namespaces.mounts_below(run_dir)):
         subprocess.run(["umount", "--lazy", point], capture_output=True, timeout=_GONE_LIMIT_S)
     left = namespaces.mounts_below(run_dir)

@@ -1,4 +1,4 @@
-"""Starts and stops the daemons of one Kubernetes sandbox, and makes of them a cluster that jobs can be sent to."""
+"""Starts and stops the daemons of one Kubernetes sandbox, and turns them into a cluster to which jobs can be sent."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _ENDED_LIMIT_S = 10.0
 
 
 def identity(run: Path) -> str:
-    """Return what distinguishes the names of this run directory's cgroups and interface from those of others."""
+    """Return a text that distinguishes the names of this run directory's cgroups and interface from those of others."""
     return hashlib.sha256(str(run).encode()).hexdigest()[:8]
 
 
 class KubernetesDaemons(Daemons[KubernetesRole, KubernetesRecord]):
-    """Starts and stops the daemons of one Kubernetes, and makes of them a cluster that jobs can be sent to."""
+    """Starts and stops the daemons of one Kubernetes, and turns them into a cluster to which jobs can be sent."""
 
     def __init__(self, run: Path, record: KubernetesRecord, cache: Path) -> None:
         super().__init__(run, record, roles(record.shape, record.network))
@@ -53,7 +53,7 @@ class KubernetesDaemons(Daemons[KubernetesRole, KubernetesRecord]):
         return AdminApi(self.configuration.server, self.configuration.certificates)
 
     def client(self) -> dict[str, str]:
-        """Return what clients need to know of the sandbox."""
+        """Return the facts about the sandbox for clients."""
         made = self.configuration
         return {
             "kubeconfig": str(made.kubeconfig),
@@ -68,7 +68,7 @@ class KubernetesDaemons(Daemons[KubernetesRole, KubernetesRecord]):
         }
 
     def settings(self) -> dict[str, str]:
-        """Return the settings with which jobs run here, where nobody sets others."""
+        """Return the settings with which jobs run here, unless other settings are made."""
         known = self.client()
         values = {name: known[name] for name in ("kubeconfig", "namespace", "image")}
         values |= {"home": f"file://{known['shared_dir']}/howdah", "volumes": known["shared_dir"]}
@@ -137,7 +137,7 @@ class KubernetesDaemons(Daemons[KubernetesRole, KubernetesRecord]):
                 namespaces.run(self._pid(role.place), [*tool, "import", *snapshotter, str(archive)])
 
     def wait_ready(self) -> None:
-        """Return when all nodes are ready, with their GPUs, and the namespace and the bucket are there."""
+        """Return when all nodes are ready, with their GPUs, and the namespace and the bucket exist."""
         self.wait_listening(self.roles.values())
         self.wait(f"the namespace {NAMESPACE}", self._has_namespace)
         self.wait_nodes(self.record.shape.nodes)
@@ -191,8 +191,8 @@ class KubernetesDaemons(Daemons[KubernetesRole, KubernetesRecord]):
                 return
 
     def stop(self, names: Sequence[str], number: int = signals.SIGTERM) -> None:
-        """Signal these processes together and wait until they have ended. With the first process of namespaces every
-        other one in there ends, pods too, as when a machine loses its power."""
+        """Signal these processes together and wait until they have ended. When the first process of a set of namespaces
+        ends, every other process in there ends, including pods, as when a machine loses its power."""
         inside = [role.name for role in self.roles.values() if role.place in names]
         process.stop(filter(None, (self.alive(name) for name in names if name not in inside)), number)
         process.wait_ended(list(filter(None, map(self.alive, inside))), _ENDED_LIMIT_S)
@@ -200,7 +200,7 @@ class KubernetesDaemons(Daemons[KubernetesRole, KubernetesRecord]):
             self._note(name, None)
 
     def stop_all(self, progress: Notice = no_notice) -> None:
-        """End all processes; what they held outside their namespaces goes too."""
+        """End all processes, and remove the resources that they held outside their namespaces."""
         self.stop([role.name for role in self.roles.values() if role.holds or role.name == S3], signals.SIGKILL)
         network.disconnect(self.record.network.leg)
         namespaces.remove_cgroups(self.configuration.group)

@@ -1,9 +1,9 @@
-"""Makes container images out of files of this machine, because no registry may be reachable: archives of the form that
-`docker save` writes, which containerd imports.
+"""Makes container images from files of this machine, because no registry may be reachable: archives in the form of
+`docker save`, which containerd imports.
 
-The image with Python is this machine's own Python (the interpreter and its standard library, no installed packages) at
-its own path, with the shared libraries and the small programs that jobs expect. So packages that were compiled for this
-machine's Python, in an environment or on a shared directory, run in it.
+The image with Python contains this machine's own Python (the interpreter and its standard library, no installed
+packages) at its own path, with the shared libraries and the small programs that jobs expect. So packages that were
+compiled for this machine's Python, in an environment or on a shared directory, run in it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 @dataclass
 class _Tree:
-    """The files of an image: where each comes from, by its path in the image."""
+    """The files of an image: the source of each, by its path in the image."""
 
     sources: dict[str, Path] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
@@ -106,7 +106,7 @@ def python_image(cache: Path) -> Path:
 
 
 def _base_python() -> Path:
-    """Return the interpreter itself, where this process runs in a virtual environment."""
+    """Return the interpreter itself, if this process runs in a virtual environment."""
     names = (f"python{sys.version_info[0]}.{sys.version_info[1]}", "python3")
     found = next((path for name in names if (path := Path(sys.base_prefix, "bin", name)).exists()), None)
     return Path(os.path.realpath(found or sys.executable))
@@ -161,7 +161,7 @@ def _installed_libraries(names: Iterable[str]) -> list[Path]:
 
 
 def _libraries(binaries: Iterable[Path]) -> set[str]:
-    """Return these libraries and what all these files are linked with, the dynamic linker too."""
+    """Return these libraries and all libraries to which these files are linked, including the dynamic linker."""
     files = list(map(str, binaries))
     # ldd ends with 1 if one of the files is not dynamic, and says so for that one.
     output = subprocess.run(["ldd", *files], capture_output=True, text=True, timeout=_LIMIT_S).stdout
@@ -170,8 +170,8 @@ def _libraries(binaries: Iterable[Path]) -> set[str]:
 
 
 def _layer(tree: _Tree) -> bytes:
-    """Return the tree as a tar archive. This machine's links from /lib to /usr/lib and their like are kept, so that
-    each file is at the path by which others know it."""
+    """Return the tree as a tar archive. This machine's links, such as that from /lib to /usr/lib, are kept, so that
+    each file is at the path under which others know it."""
     merged = [name for name in ("bin", "sbin", "lib", "lib64", "lib32") if Path("/", name).is_symlink()]
     links = {f"/{name}": str(Path("/", name).readlink()) for name in merged}
 

@@ -1,7 +1,8 @@
 """Makes the namespaces of the control plane and of each node, and starts processes in them.
 
-The first process of a set of namespaces holds them and reaps what others leave. When it ends, the kernel kills every
-other process in there, and with the last one go the mounts and the interfaces: nothing is left to be tidied up.
+The first process of a set of namespaces holds them and reaps orphans. When it ends, the kernel kills every other
+process in there. When the last process has ended, the mounts and the interfaces disappear: nothing is left to be
+cleaned up.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ fi
 
 
 def hold(program: Path, log: Path) -> Process:
-    """Make namespaces and return their first process, `program`, which has to reap."""
+    """Make namespaces and return their first process, `program`, which must reap orphans."""
     unshare = shutil.which("unshare") or "/usr/bin/unshare"
     kinds = ["--mount", "--propagation", "unchanged", "--net", "--pid", "--uts", "--ipc"]
     command = [unshare, *kinds, "--fork", "--kill-child=KILL", "sh", "-c", _HOLD, "hold", str(program)]
@@ -120,7 +121,7 @@ def spawn(holder: int, command: Sequence[str], environment: Mapping[str, str], l
 
 
 def run(holder: int, command: Sequence[str]) -> str:
-    """Run `command` in the namespaces of the process `holder`; return what it prints.
+    """Run `command` in the namespaces of the process `holder`; return its output.
 
     Raises:
         EngineUnavailable: the command fails, or does not end within the limit.
@@ -143,7 +144,8 @@ def run(holder: int, command: Sequence[str]) -> str:
 
 
 def furnish(holder: int, data: Path, name: str, vcores: int, memory_mib: int, group: str) -> None:
-    """Make a node of the namespaces of `holder`: it gets a cgroup, and directories of its own, which are in `data`."""
+    """Turn the namespaces of `holder` into a node with a cgroup, and with directories of its own, which are in
+    `data`."""
     data.mkdir(exist_ok=True)
     cores = " ".join(map(str, sorted(os.sched_getaffinity(0))[:vcores]))
     arguments = [str(data), name, str(vcores), str(memory_mib << 10), group, cores]
@@ -154,7 +156,7 @@ def furnish(holder: int, data: Path, name: str, vcores: int, memory_mib: int, gr
 
 
 def remove_cgroups(group: str) -> None:
-    """Remove the cgroups of nodes whose names start with `group`; none of their processes is left."""
+    """Remove the cgroups of nodes whose names start with `group`; none of their processes may be left."""
     deadline = time.monotonic() + _START_LIMIT_S
     while left := [*Path("/sys/fs/cgroup").glob(f"{group}*"), *Path("/sys/fs/cgroup").glob(f"*/{group}*")]:
         for top in left:
@@ -184,7 +186,7 @@ def _enter(holder: int) -> list[str]:
 
 
 def _child(parent: Process, log: Path) -> Process:
-    """Return the process that `parent` forks. Its own parent only waits for it."""
+    """Return the process that `parent` forks; `parent` itself only waits for it."""
     deadline = time.monotonic() + _START_LIMIT_S
     while time.monotonic() < deadline:
         for pid in _children(parent.pid):

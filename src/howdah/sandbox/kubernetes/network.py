@@ -61,7 +61,7 @@ class Network:
 
 
 def choose(leg: str) -> Network:
-    """Return a network that no route of this machine leads to."""
+    """Return a network to which no route of this machine leads."""
     free = [found for found in (Network(second, leg) for second in _SECOND_BYTES) if is_free(found)]
     if not free:
         raise EngineUnavailable("every network between 10.64.0.0/16 and 10.249.0.0/16 has a route on this machine")
@@ -75,7 +75,7 @@ def is_free(network: Network) -> bool:
 
 
 def _routes() -> list[IPv4Network]:
-    """Return where this machine's routes lead, without the default route."""
+    """Return the targets of this machine's routes, without the default route."""
     routes = []
     for line in Path("/proc/net/route").read_text().splitlines()[1:]:
         target, mask = (int.from_bytes(bytes.fromhex(line.split()[field]), "little") for field in (1, 7))
@@ -140,7 +140,8 @@ def disconnect(leg: str) -> None:
 
 
 def _mac(address: str) -> str:
-    """Return the same hardware address at each start for an IP address, so that what others have cached stays true."""
+    """Return the hardware address for an IP address. It is the same at each start, so that other machines' caches stay
+    valid."""
     return "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))
 
 

@@ -1,4 +1,4 @@
-"""Runs an S3 server for a sandbox: moto's, which keeps all in memory and accepts every key."""
+"""Runs an S3 server for a sandbox: moto's, which keeps everything in memory and accepts every key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from howdah.errors import EngineUnavailable
 from howdah.storage.progress import Notice
 
 _REQUIREMENTS = ("moto[s3]>=5,<6", "flask", "flask-cors")
-"""The packages of S3 alone: moto[server] brings those of all of Amazon's services, 290 MB instead of 110."""
+"""The packages for S3 only: moto[server] brings those of all of Amazon's services, 290 MB instead of 110."""
 _PIP_LIMIT_S = 600
 _CALL_LIMIT_S = 10
 

@@ -1,4 +1,4 @@
-"""Describes the record of a Kubernetes sandbox: beside shape and processes it holds what clients need to know."""
+"""The record of a Kubernetes sandbox: beside shape and processes it holds the facts that clients need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from howdah.spec.values import dataclass
 
 @dataclass(frozen=True)
 class KubernetesRecord(Record):
-    """Describes what sandbox.json of a Kubernetes holds."""
+    """The content of the sandbox.json of a Kubernetes sandbox."""
 
     version: str
     """The version of Kubernetes."""
@@ -25,13 +25,13 @@ class KubernetesRecord(Record):
     network: Network
     """The addresses."""
     binaries: str
-    """The directory of the daemons with which they are started again as at first."""
+    """The directory of the daemons with which they are started, at first and later."""
     s3_packages: str
     """The directory of the S3 server's Python packages; "" if the Python of this process has them."""
     client: Mapping[str, str] = field(default_factory=dict)
-    """What clients need to know: the keys are named in `KubernetesDaemons.client`."""
+    """The facts for clients; the keys are named in `KubernetesDaemons.client`."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What `howdah.config.settings` takes as settings of the engine, where nobody else sets them."""
+    """The settings of the engine that `howdah.config.settings` uses if nobody else sets them."""
     processes: Mapping[str, Process] = field(default_factory=dict)
     """The processes that run, by the names of their roles."""
 

@@ -22,11 +22,11 @@ S3_PORT = 9000
 BUCKET = "howdah"
 NAMESPACE = "howdah"
 USER = "howdah"
-"""The user of the kubeconfig, who may do in NAMESPACE what the cluster role `edit` says, and nothing elsewhere."""
+"""The user of the kubeconfig, who has the rights of the cluster role `edit` in NAMESPACE, and none elsewhere."""
 
 _ISSUER = "https://kubernetes.default.svc"
 _EVICTION_S = 5
-"""For so long after a node is lost its pods are not yet deleted; Kubernetes' default is 300."""
+"""Seconds after the loss of a node before its pods are deleted; Kubernetes' default is 300."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class KubernetesRole(DaemonRole):
     holds: bool = False
     """Whether it is the first process of namespaces, with no other work."""
     node: int = 0
-    """The number of its node, from 1; 0 for those of the control plane and of this machine."""
+    """The number of its node, from 1; 0 for processes of the control plane and of this machine."""
 
 
 def node_name(number: int) -> str:
@@ -110,7 +110,7 @@ class KubernetesConfiguration:
 
     @property
     def snapshotter(self) -> str:
-        """Return how containerd makes a file system of an image's layers: by overlayfs, where it can."""
+        """Return the way in which containerd makes a file system from an image's layers: overlayfs, if possible."""
         return "native" if _is_overlay(self.run) else "overlayfs"
 
     def data(self, number: int) -> Path:

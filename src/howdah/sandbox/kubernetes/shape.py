@@ -11,7 +11,7 @@ MAX_NODES = 20
 
 @dataclass(frozen=True)
 class KubernetesShape:
-    """What a user asks for; two sandboxes of one shape differ only in directory and addresses."""
+    """The specification by the user; two sandboxes of one shape differ only in directory and addresses."""
 
     nodes: int = 2
     """The number of nodes."""
@@ -22,7 +22,7 @@ class KubernetesShape:
     gpus: int = 4
     """GPUs that each node offers: counted, not real."""
     expiry_s: int = 15
-    """A node whose kubelet is silent for so long is lost."""
+    """Seconds of silence of its kubelet after which a node is lost."""
 
 
 def validate(shape: KubernetesShape) -> KubernetesShape:

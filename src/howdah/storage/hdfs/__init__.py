@@ -1,1 +1,1 @@
-"""HDFS: its client, direct reads from DataNodes, and errors in words."""
+"""HDFS: its client, direct reads from DataNodes, and errors for people."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from howdah.hadoop.namenode import NameNodes
 
 MAX_LOOKUP_S = 5.0
-"""The time after which what is not known stays unknown: the locations are not worth waiting longer."""
+"""Seconds after which unknown locations stay unknown: they are not worth waiting longer."""
 MAX_PARALLEL_LISTINGS = 8
 
 
@@ -37,7 +37,7 @@ class Blocks:
 
 
 def blocks_of(files: Sequence[DataFile], conf_dir: str = "") -> dict[str, Blocks]:
-    """Return what is known of the files' blocks, by URI."""
+    """Return the known blocks of the files, by URI."""
     found: dict[str, Blocks] = {}
     by_root: dict[str, list[str]] = defaultdict(list)
     for file in files:
@@ -62,7 +62,7 @@ def _from_namenode(root: str, names: Sequence[str], conf_dir: str) -> dict[str, 
 
 
 def _first_size_for_all(names: Sequence[str], conf_dir: str) -> dict[str, Blocks]:
-    """Return the block size of the first file as that of all."""
+    """Return the block size of the first file as the size for all."""
     entry = filesystem(names[0], conf_dir).stat(names[0])
     size = entry.block_size if entry is not None else 0
     return {name: Blocks(size) for name in names} if size else {}

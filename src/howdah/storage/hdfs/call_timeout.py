@@ -20,10 +20,10 @@ class CallTimeout(Exception):
 
 
 class _Answer:
-    """Whether a call returned, and what it returned or raised, once it has.
+    """Whether a call returned, and then its result or error.
 
-    `queue.SimpleQueue` can't do this: up to Python 3.12 its `get` waits without end when a signal comes just before
-    the limit and the limit has passed after the signal's handler.
+    `queue.SimpleQueue` can't do this: up to Python 3.12 its `get` waits without end when a signal comes just before the
+    limit and the limit has passed after the signal's handler.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class _Answer:
         self._is_there.release()
 
     def get(self, limit_s: float) -> tuple[bool, Any] | None:
-        """Return it; None if it is not there after `limit_s` seconds."""
+        """Return the answer; None if it is not there after `limit_s` seconds."""
         if self._result is None and self._is_there.acquire(timeout=limit_s):
             self._is_there.release()
         return self._result
@@ -67,7 +67,7 @@ os.register_at_fork(after_in_child=_idle.clear)
 
 
 class Call(Generic[T]):
-    """A call of a function that runs in another thread, whoever waits for it."""
+    """A call of a function in another thread; any thread may wait for it."""
 
     def __init__(self, answer: _Answer) -> None:
         self._answer = answer
@@ -75,11 +75,11 @@ class Call(Generic[T]):
 
     @property
     def has_result(self) -> bool:
-        """Return whether `result` has returned or raised what the function did."""
+        """Return whether the function has returned or raised an error."""
         return self._result is not None
 
     def result(self, limit_s: float) -> T:
-        """Return or raise what the function does within `limit_s` from now.
+        """Return the function's result, or raise its error, within `limit_s` from now.
 
         Raises:
             CallTimeout: it needs longer, and goes on in the background.
@@ -99,7 +99,7 @@ def start_call(function: Callable[[], T]) -> Call[T]:
 
 
 def call_with_timeout(function: Callable[[], T], limit_s: float) -> T:
-    """Return or raise what `function()` does within `limit_s`.
+    """Call `function()`; return its result, or raise its error, within `limit_s`.
 
     Raises:
         CallTimeout: it needs longer, and goes on in the background.
@@ -108,8 +108,8 @@ def call_with_timeout(function: Callable[[], T], limit_s: float) -> T:
 
 
 def stream_with_timeout(read: Callable[[], T | None], take: Callable[[T], object], limit_s: float) -> None:
-    """Pass what `read()` returns to `take` until it returns None. One thread does all of it, because a switch of
-    threads costs as much as reading a megabyte. `take` does not get what a read brings after `limit_s`.
+    """Pass the results of `read()` to `take` until `read()` returns None. One thread does all of it, because switching
+    threads costs as much as reading a megabyte. The result of a read that ends after `limit_s` is not passed on.
 
     Raises:
         CallTimeout: a read needs longer than `limit_s`, and goes on in the background.

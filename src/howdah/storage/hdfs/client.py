@@ -45,7 +45,7 @@ _PAGE_ENTRIES = 1000  # entries of a listing per call: as many as a NameNode sen
 _MIN_LISTED_FILES, _MIN_LISTED_SHARE = 16, 0.02  # files wanted of a directory, and their share of what is listed
 _FILE_TYPE = 2  # HdfsFileStatusProto.FileType
 NAMENODE_LIMIT, DATANODE_LIMIT = "ipc.client.rpc-timeout.ms", "dfs.client.socket-timeout"
-"""Settings of Hadoop's own clients: how long a server may take for one answer. Their default here is a minute."""
+"""Settings of Hadoop's own clients: the time that a server may take for one answer. Their default here is a minute."""
 DEFAULT_LIMIT_S = 60.0
 _PACKETS = 16  # packets of 64 KiB that are read at once; more than 1 MiB of new memory costs more than it saves
 _UNCHANGED = (1 << 64) - 1  # -1 in ClientProtocol.setTimes; the library takes unsigned numbers only
@@ -263,8 +263,8 @@ class HdfsFileSystem(FileSystem):
         self._retry_write(lambda: super(HdfsFileSystem, self).write_bytes(uri, data, mode))
 
     def _retry_write(self, write: Callable[[], T]) -> T:
-        """Write again after a DataNode failed, because the library then gives the file up. For a while the NameNode may
-        hand out the same DataNode."""
+        """Write again after a DataNode failed, because the library then gives up the file. For a while the NameNode may
+        assign the same DataNode again."""
         limits: dict[type[Exception], float] = dict.fromkeys((NodeLost, NodeStuck), DEFAULT_LIMIT_S)
         return retry_until(write, limits, _FIRST_PAUSE_S, _MAX_PAUSE_S, quiet=True)
 
@@ -396,7 +396,7 @@ class _NameNodeSilent(EngineUnavailable):
 
 
 class _Client:
-    """Holds one client of the library, and makes a new one to ask another NameNode first."""
+    """Holds one client of the library, and makes a new one when another NameNode is to be asked first."""
 
     def __init__(self, root: str, conf: Mapping[str, str]) -> None:
         self._root, self._conf, self._service = root, conf, f"dfs.ha.namenodes.{uris.split(root)[1]}"
@@ -433,7 +433,7 @@ class _Client:
 
     @property
     def direct(self) -> DirectReader | None:
-        """Return the direct reader; None, with the reason in `why_not_direct`, where it cannot be used."""
+        """Return the direct reader; None, with the reason in `why_not_direct`, if it cannot be used."""
         with self._making:
             if not self._direct:
                 from howdah.storage.hdfs.direct_reader import DirectReader

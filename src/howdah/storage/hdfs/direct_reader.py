@@ -1,5 +1,5 @@
 """Reads files of an HDFS directly from its DataNodes, with a third of the CPU time that hdfs-native takes. Of a file
-that is being written it reads what the writer has flushed, which only the DataNodes know.
+that is being written it also reads the flushed bytes, which only the DataNodes know.
 
 It reads only unencrypted files without erasure coding. For all others, and after any failure, it raises `NotSupported`;
 hdfs-native then goes on from the same byte, and reports errors.
@@ -109,8 +109,8 @@ class DirectReader:
             after = listing.partial_listing[-1].path
 
     def sizes(self, names: Sequence[str], starts: Sequence[int]) -> list[int | None]:
-        """Return how many bytes of each file can be read, with the flushed ones of a file that is being written; None
-        if that cannot be found out. `starts` are offsets before which nothing is new."""
+        """Return the number of readable bytes of each file, including flushed bytes of a file that is being written;
+        None if it cannot be found out. `starts` are offsets before which nothing is new."""
         slots = asyncio.Semaphore(_MAX_PARALLEL_REQUESTS)
 
         async def size_of(uri: str, start: int) -> int | None:
@@ -160,7 +160,7 @@ class DirectReader:
             raise NotSupported(error) from error
 
     def _read_block(self, block: pb.LocatedBlock, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Yield a range of a block from the nearest node; what one node fails to send, the next one sends."""
+        """Yield a range of a block from the nearest node; bytes that one node fails to send come from the next one."""
         failure = OSError("no DataNode has the block")
         for address in self._addresses(block):
             for kept in (True, False):

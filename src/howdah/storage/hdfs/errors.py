@@ -1,7 +1,7 @@
-"""Turns what hdfs-native raises into errors on which a user can act.
+"""Turns the errors of hdfs-native into errors on which a user can act.
 
-A NameNode's refusal arrives as RuntimeError('RPCError("<Java class>", "<message and stack trace>")'); a refusal that
-the library knows as an OSError of the right kind with the same text; a network fault as a plain OSError.
+A NameNode's refusal arrives as RuntimeError('RPCError("<Java class>", "<message and stack trace>")'). A refusal that
+the library knows is an OSError of the right kind with the same text; a network fault is a plain OSError.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _ACCESS = {"WRITE": "write to", "READ": "read", "EXECUTE": "enter", "READ_EXECUT
 
 
 class NodeLost(ConnectionBroken):
-    """A DataNode is gone. The NameNode may hand it out until it knows; another attempt to write may get other nodes."""
+    """A DataNode is gone. The NameNode may assign it until it notices; another attempt to write may get other nodes."""
 
 
 class NodeStuck(ConnectionBroken):
-    """A DataNode has taken a call and moves no bytes."""
+    """A DataNode has accepted a call and moves no bytes."""
 
 
 class NotSupported(Exception):
@@ -51,7 +51,7 @@ class BeingWritten(StagingError):
 
 
 def describe_overdue(uri: str, limit_s: float, moving: bool, conf_dir: str) -> str:
-    """Describe a server that has taken a call and not answered; with `moving` the call reads or writes bytes."""
+    """Describe a server that has accepted a call and not answered; with `moving` the call reads or writes bytes."""
     since = time.strftime("%H:%M:%S", time.localtime(time.time() - limit_s))
     if moving:
         return f"{uri}: a DataNode has moved nothing for {limit_s:.0f} s (since {since}): it is down, or overloaded"
@@ -92,7 +92,7 @@ def explain(error: BaseException, uri: str, waited_s: float, conf_dir: str) -> H
 
 
 def _library_message(message: str) -> str:
-    """Return the sentence in what the library prints of its error: the last quoted text."""
+    """Return the sentence in the library's text of an error: the last quoted text."""
     texts = re.findall(r'"([^"]+)"', message.replace('\\"', "'"))
     return _first_line(texts[-1] if texts else message)
 

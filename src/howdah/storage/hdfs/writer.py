@@ -19,7 +19,7 @@ class PacketWriter:
         self._buffer = bytearray()
 
     def write(self, data: bytes | memoryview) -> int:
-        """Take all of `data`; return its length.
+        """Accept all of `data`; return its length.
 
         Raises:
             HowdahError: what was collected could not be sent.
@@ -34,7 +34,7 @@ class PacketWriter:
         return len(data)
 
     def close(self) -> None:
-        """Send the rest and close the file.
+        """Send the remaining bytes and close the file.
 
         Raises:
             HowdahError: the file could not be completed.

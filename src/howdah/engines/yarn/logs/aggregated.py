@@ -1,8 +1,8 @@
 """Reads logs of ended applications from the files that the NodeManagers left on the cluster's file system.
 
-The NodeManagers themselves then answer 404. Hadoop versions use different directories; all known ones are read. A file
-has the name of its node, `host_port` (LogAggregationUtils.getNodeString), and after that a time if the node has brought
-several.
+The NodeManagers themselves answer 404 by then. Hadoop versions use different directories; all known ones are read. The
+name of a file is that of its node, `host_port` (LogAggregationUtils.getNodeString), followed by a time if the node has
+brought several.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def file_names_of_stream(stream: str) -> tuple[str, ...]:
 
 
 def directories(configuration: Configuration, application: str, user: str) -> list[str]:
-    """Return where the logs of `application` may be, the layout of the newest Hadoop first."""
+    """Return the possible directories of the logs of `application`, the layout of the newest Hadoop first."""
     text = configuration.text
     base, suffix = text("yarn.nodemanager.remote-app-log-dir"), text("yarn.nodemanager.remote-app-log-dir-suffix")
     bucket = records.parse_application_id(application).id % 10000

@@ -1,8 +1,9 @@
 """Reads Hadoop's TFile, the format of aggregated logs: records of (key, value) in blocks, compressed with zlib or not.
 
-Layout as in org.apache.hadoop.io.file.tfile (TFile, BCFile, Chunk, Utils). Read forward in pieces: a value may be
-larger than memory. A block ends with the record that makes it larger than 256 KiB, and the file names each block's last
-key. To find one record it is enough to read that record, and less than 256 KiB of each other block that may hold it.
+The layout is that of org.apache.hadoop.io.file.tfile (TFile, BCFile, Chunk, Utils). A file is read forward in pieces,
+because a value may be larger than memory. A block ends with the record that makes it larger than 256 KiB, and the file
+names each block's last key. So finding one record takes reading that record, and less than 256 KiB of each other block
+that may hold it.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ class Stream:
         return b"".join(parts)
 
     def vlong(self) -> int:
-        """Read Utils.readVLong of the tfile package, which is not WritableUtils': 1 to 9 bytes, whose number the
-        first one says."""
+        """Read a number as Utils.readVLong of the tfile package does (not WritableUtils'): 1 to 9 bytes; the first byte
+        tells how many."""
         first = int.from_bytes(self.read_exactly(1), "big", signed=True)
         for floor, bias, length in ((-32, 0, 0), (-72, 52, 1), (-104, 88, 2), (-120, 112, 3)):
             if first >= floor:
@@ -114,7 +115,7 @@ class TFileValue:
         return bytes(data)
 
     def skip(self) -> None:
-        """Skip what is left."""
+        """Skip the rest of the value."""
         while self.some(PIECE):
             pass
 
@@ -141,8 +142,8 @@ class Block:
 
 
 def records(file: BinaryIO, keys: Collection[bytes] | None = None) -> Iterator[tuple[bytes, TFileValue]]:
-    """Yield the records with these keys, or all, in order; what is left of a value when the next record is asked for is
-    skipped.
+    """Yield the records with these keys, or all, in order. When the next record is asked for, the rest of the last
+    value is skipped.
 
     Raises:
         TFileError: the file is damaged.

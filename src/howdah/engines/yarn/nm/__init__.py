@@ -1,1 +1,1 @@
-"""The NodeManager's protocol, and what it starts."""
+"""The NodeManager's protocol, and the description of the containers that it starts."""

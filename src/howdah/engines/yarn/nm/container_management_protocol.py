@@ -54,7 +54,7 @@ class NodeManagers:
         await self._call(node, "stopContainers", pb.ContainerIds(ids=ids), pb.StopResponse)
 
     async def statuses(self, node: pb.NodeId, ids: Iterable[pb.ContainerId]) -> list[pb.ContainerStatus]:
-        """Return what the node says of its containers; unknown ones are left out."""
+        """Return the node's statuses of its containers; unknown containers are left out."""
         answer = await self._call(node, "getContainerStatuses", pb.ContainerIds(ids=ids), pb.StatusesResponse)
         return list(answer.statuses)
 

@@ -1,4 +1,4 @@
-"""What a NodeManager starts: files, variables, a command, credentials, as one LaunchContext.
+"""Builds the LaunchContext of a container, which a NodeManager starts: files, variables, a command, credentials.
 
 The NodeManager writes variables and command into a bash script between double quotes, unescaped: escaping is ours.
 """
@@ -42,8 +42,8 @@ def context(
 
 
 def literal(value: str) -> str:
-    """Return a variable's value so that the NodeManager's script keeps it as it is (except `{{` and `}}`, which the
-    script replaces)."""
+    """Return a variable's value in a form that the NodeManager's script leaves unchanged (except `{{` and `}}`, which
+    the script replaces)."""
     return value.translate(_IN_DOUBLE_QUOTES)
 
 

@@ -1,1 +1,1 @@
-"""The ResourceManager's protocols, and what its answers mean."""
+"""The ResourceManager's protocols, and the meaning of its answers."""

@@ -1,4 +1,4 @@
-"""ApplicationClientProtocol: what a user asks of the ResourceManager."""
+"""ApplicationClientProtocol: a user's calls to the ResourceManager."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class ResourceManagerClient:
     """Asks the ResourceManager. Every method raises EngineUnavailable if no ResourceManager answers, and RpcError if
     one refuses.
 
-    Of several, one is waited for to become active for `limit_s` seconds; a single one that is down stays down.
+    If there are several, the client waits up to `limit_s` seconds for one of them to become active; it does not wait
+    for a single one that is down.
     """
 
     def __init__(self, configuration: Configuration, limit_s: float = FAILOVER_S) -> None:
@@ -71,7 +72,7 @@ class ResourceManagerClient:
         await self._rm.call("submitApplication", pb.SubmitRequest(context=context), pb.Empty)
 
     async def report(self, application_id: pb.ApplicationId) -> pb.ApplicationReport | None:
-        """Return the application's report; None if the ResourceManager does not know it (any more)."""
+        """Return the application's report; None if the ResourceManager does not know it, or no longer."""
         try:
             request = pb.ApplicationRequest(id=application_id)
             return (await self._rm.call("getApplicationReport", request, pb.ApplicationResponse)).report
@@ -81,7 +82,7 @@ class ResourceManagerClient:
             raise
 
     async def attempt_diagnostics(self, application_id: pb.ApplicationId, number: int) -> str:
-        """Return the diagnostics of how attempt `number` of the application ended."""
+        """Return the diagnostics about the end of attempt `number` of the application."""
         request = pb.AttemptRequest(id=pb.AttemptId(application_id=application_id, attempt=number))
         answer = await self._rm.call("getApplicationAttemptReport", request, pb.AttemptResponse)
         return answer.report.diagnostics
@@ -143,7 +144,7 @@ class ResourceManagerClient:
         return [label.name for label in answer.labels]
 
     async def delegation_token(self, renewer: str) -> pb.Token:
-        """Return a token that logs in as this user without Kerberos; that needs a Kerberos login."""
+        """Return a token that logs in as this user without Kerberos; getting it needs a Kerberos login."""
         request = pb.DelegationTokenRequest(renewer=renewer)
         return (await self._rm.call("getDelegationToken", request, pb.DelegationTokenResponse)).token
 

@@ -1,7 +1,7 @@
 """ApplicationMasterProtocol: sends requests and receives containers, one `allocate` call at a time.
 
-The ResourceManager may forget a master at any time (a restart, a failover). What it must know is therefore kept here as
-the wanted state, not as messages that were sent, and is sent again after a new registration.
+The ResourceManager may forget a master at any time (a restart, a failover). All facts that it must know are therefore
+kept here as the wanted state, not as messages that were sent, and are sent again after a new registration.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ ANYWHERE = "*"
 SILENCE_LIMIT_S = 900.0
 """Hadoop's default for yarn.resourcemanager.connect.max-wait.ms."""
 RETRY_S, AGAIN_S = 1.0, 0.1
-"""Seconds before a call to a ResourceManager that did not answer is repeated, and before the next question whether it
-has confirmed the end of the application."""
+"""Seconds before a call to a ResourceManager that did not answer is repeated; and seconds before asking again whether
+it has confirmed the end of the application."""
 _RESYNC, _SHUTDOWN = 1, 2
 _GUARANTEED = 1
 _ENDED = ("ApplicationAttemptNotFoundException", "InvalidToken")  # the attempt, for YARN
@@ -46,7 +46,7 @@ class ContainerRequest:
     resources: Mapping[str, int]
     node_label: str = ""
     prefer: Mapping[str, int] = field(default_factory=dict)
-    """How many containers should be on which host."""
+    """The number of containers that should be on each host."""
     racks: Mapping[str, str] = field(default_factory=dict)
     """The rack of each host: a ResourceManager that grants a container on a host also subtracts it from the host's
     rack, and fails if the request has no such rack."""
@@ -56,7 +56,7 @@ class ContainerRequest:
     """Where containers with tags may go."""
 
     def scheduling_request(self) -> pb.SchedulingRequest:
-        """Return a request with tags as the ResourceManager takes it."""
+        """Return a request with tags in the ResourceManager's form."""
         return pb.SchedulingRequest(
             allocation_request_id=self.id,
             priority=pb.Priority(priority=self.priority),
@@ -67,7 +67,7 @@ class ContainerRequest:
         )
 
     def messages(self) -> list[pb.ResourceRequest]:
-        """Return an untagged request as the ResourceManager takes it; counts are absolute for its priority and id."""
+        """Return an untagged request in the ResourceManager's form; counts are absolute for its priority and id."""
         on_racks = Counter[str]()
         for host, count in self.prefer.items():
             on_racks[self.racks[host]] += count
@@ -89,8 +89,8 @@ class ContainerRequest:
 class ApplicationMaster:
     """Speaks to the ResourceManager for one attempt of an application.
 
-    Every method raises EngineUnavailable if no ResourceManager answers; the next call then sends what was to be sent.
-    `register` and `finish` have no next call, so they are repeated for `limit_s` seconds.
+    Every method raises EngineUnavailable if no ResourceManager answers; the next call then also sends what could not be
+    sent. `register` and `finish` have no next call, so they are repeated for `limit_s` seconds.
     """
 
     def __init__(self, addresses: Sequence[Address], token: Token, limit_s: float = SILENCE_LIMIT_S) -> None:
@@ -136,7 +136,7 @@ class ApplicationMaster:
         return {request.id for request in self._requests.values() if request.count}
 
     def missing(self, roles: Mapping[int, str]) -> Counter[str]:
-        """Return how many containers are outstanding, by role; `roles` has the ids of their requests."""
+        """Return the number of outstanding containers by role; `roles` has the ids of their requests."""
         found = Counter[str]()
         for request in self._requests.values():
             found[roles[request.id]] += request.count
@@ -153,7 +153,7 @@ class ApplicationMaster:
         return renewed
 
     def request(self, request: ContainerRequest) -> None:
-        """Replace what is wanted under `request.id`; a count of 0 withdraws it."""
+        """Replace the request `request.id`; a count of 0 withdraws it."""
         if request.count or request.id in self._requests:
             self._requests[request.id] = request
             self._unsent.add(request.id)
@@ -165,12 +165,11 @@ class ApplicationMaster:
         self._unsent.add(name)
 
     def avoid(self, hosts: Iterable[str]) -> None:
-        """Want no container on exactly these hosts from now on."""
+        """Avoid exactly these hosts from now on."""
         self._blacklist = set(hosts)
 
     async def allocate(self, progress: float = 0.0) -> pb.AllocateResponse:
-        """Send a heartbeat: it reports what has changed and returns what is new. Containers that are not wanted any
-        more are released.
+        """Send a heartbeat: it reports changes and returns news. Containers that are not wanted any more are released.
 
         Raises:
             AttemptOver: the ResourceManager has ended this attempt, or wants it to end.
@@ -197,7 +196,7 @@ class ApplicationMaster:
         return response
 
     async def _call_allocate(self, request: pb.AllocateRequest) -> pb.AllocateResponse | None:
-        """Call allocate; return None if the ResourceManager does not know this master (any more)."""
+        """Call allocate; return None if the ResourceManager does not know this master, or no longer."""
         try:
             response = await self._rm.call("allocate", request, pb.AllocateResponse)
         except RpcError as error:

@@ -1,4 +1,4 @@
-"""The limits of a queue and a user by partition (the nodes of one label): what is used, and whether more fits.
+"""The limits of a queue and a user by partition (the nodes of one label): the use, and whether more fits.
 
 The ResourceManager's web service has them for each partition and resource (`/ws/v1/cluster/scheduler` of a capacity
 scheduler); the protocol has only memory and cores of the nodes without label.
@@ -20,7 +20,8 @@ Amounts = Mapping[str, int]
 
 
 def missing_amounts(job: JobSpec, missing: Mapping[str, int], default: str = "") -> dict[str, Counter[str]]:
-    """Return what the missing containers need, by label and resource; `default` is the queue's own label."""
+    """Return the amounts that the missing containers need, by label and resource; `default` is the queue's own
+    label."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for role, count in missing.items():
         found[label_of(job, role) or default] += needed_amounts(job, {role: count})
@@ -40,7 +41,8 @@ def total_resources(nodes: Iterable[pb.NodeReport]) -> Counter[str]:
 def limits_from_web(
     info: Mapping[str, Any], queue: str, user: str, label: str, wanted: Amounts, total: Amounts
 ) -> list[PendingReason] | None:
-    """Return the limits from the web service; `total` is what the partition has. None if it does not know the queue."""
+    """Return the limits from the web service; `total` is the size of the partition. Return None if the service does not
+    know the queue."""
     path = _path(info, queue)
     if len(path) < 2:
         return None
@@ -72,8 +74,8 @@ def _exceeded_limit(queue: str, label: str, used: str, limit: str, more: str) ->
 
 
 def _exceeded_resources(used: Amounts, limit: Amounts, wanted: Amounts) -> Iterator[tuple[str, str, str]]:
-    """Yield used, limit and wanted, in words, of each resource that does not fit. A scheduler that does not count
-    cores lets more of them be used than there are: then they are no reason."""
+    """Yield used, limit and wanted, as texts, of each resource that does not fit. A scheduler that does not count cores
+    grants more cores than there are: then cores are no reason."""
     for key, more in wanted.items():
         maximum, now = limit.get(key, 0), used.get(key, 0)
         if maximum and more and now + more > maximum and (now <= maximum or key == records.MEMORY):
