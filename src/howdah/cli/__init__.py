@@ -24,7 +24,7 @@ _OF_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES)
 
 COMMANDS = {
     "run": ("howdah.cli.run:run", "Run a job and follow it; exits with its result."),
-    "submit": ("howdah.cli.run:submit", "Submit a job and print its id."),
+    "submit": ("howdah.cli.submit:submit", "Submit a job and print its id."),
     "attach": ("howdah.cli.attach:attach", "Follow a job that was submitted before."),
     "wait": ("howdah.cli.wait:wait", "Wait until jobs have ended; exits with their result."),
     "init": ("howdah.cli.init:init", "Write a job file for a program."),

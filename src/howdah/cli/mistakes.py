@@ -85,6 +85,10 @@ def name_what_is_meant(error: click.NoSuchOption, command: click.Command) -> tup
     if meant != f"--{key}" and (known := {meant, meant.removesuffix("s")} & options):
         text = f"No such option {name!r}. Did you mean {min(known)!r}?"  # as click writes it
         return click.NoSuchOption(name, text, ctx=error.ctx), ""
+    if command.name in ("run", "plan") and key == "grid":
+        return click.NoSuchOption(name, ctx=error.ctx), _(
+            "`howdah submit --grid` takes it; `--wait` waits for its jobs"
+        )
     if command.name != "run" or key not in ("d", "detach", "wait", "follow", "f"):
         return error, ""
     bare = click.NoSuchOption(name, ctx=error.ctx)
