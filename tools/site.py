@@ -13,9 +13,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "build" / "docs"
+SITE = ROOT / "build" / "site"
+ID = re.compile(r'\sid="([^"]+)"')
+HREF = re.compile(r'(?:href|src)="(?![a-z]+:|//|/|#"|data:)([^"]+)"')
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 OTHER_LANGUAGE = re.compile(r"^\[(?:中文|English)\]\([\w.-]+\.md\)\n+", re.M)
 BESIDE = re.compile(r", \[中文\]\([\w./-]+\.zh-CN\.md\)|，\[English\]\([\w./-]+\.md\)")
@@ -55,16 +59,35 @@ def copy_file(path: Path) -> None:
     shutil.copyfile(path, place)
 
 
+def dead_links() -> list[str]:
+    """Return the links within the site that lead nowhere, each after its page. mkdocs does not check the anchors in
+    pages that have no translation."""
+    texts = {page: page.read_text(encoding="utf-8") for page in SITE.rglob("*.html")}
+    ids = {page: set(ID.findall(text)) for page, text in texts.items()}
+    dead = []
+    for page, text in texts.items():
+        for link in dict.fromkeys(HREF.findall(text)):
+            path, _, anchor = unquote(link).partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists() or (anchor and target in ids and anchor not in ids[target]):
+                dead.append(f"{page.relative_to(SITE)}: {link}")
+    return dead
+
+
 def main() -> int:
-    """Copy all pages and build the site; return mkdocs' exit status."""
+    """Copy all pages and build the site; return mkdocs' exit status, or 1 if a link leads nowhere."""
     shutil.rmtree(PAGES, ignore_errors=True)
     for page in documents():
         copy_page(page)
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--clean", "--quiet"]
     status = subprocess.run(command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, check=False).returncode
-    if status == 0:
-        print(f"built: {ROOT / 'build' / 'site' / 'index.html'}")
-    return status
+    if status:
+        return status
+    if dead := dead_links():
+        print("links that lead nowhere:", *dead, sep="\n", file=sys.stderr)
+        return 1
+    print(f"built: {SITE / 'index.html'}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -85,6 +85,25 @@ def test_wait_ends_as_the_jobs_do(howdah: Howdah) -> None:
     assert howdah("wait", "--timeout", "soon").returncode == 64
 
 
+def test_a_grid_is_a_job_for_each_combination(howdah: Howdah) -> None:
+    grid = ("--grid", "code=0,3", "--grid", "seed=1..2")
+    done = howdah("submit", "--wait", *grid, "-n", "search", "--", "sh", "-c", "echo seed ${seed}; exit ${code}")
+    assert done.returncode == 1, done.stderr
+    ids = done.stdout.splitlines()[:4]
+    table = [line.split()[:4] for line in done.stdout.splitlines()[-5:]]
+    combinations = (("0", "1", "SUCCEEDED"), ("0", "2", "SUCCEEDED"), ("3", "1", "FAILED"), ("3", "2", "FAILED"))
+    assert table == [
+        ["Id", "code", "seed", "State"],
+        *([job, *each] for job, each in zip(ids, combinations, strict=True)),
+    ]
+    (tag,) = re.findall(r"4 jobs with the tag (grid-\w+)", done.stderr)
+    assert sorted(howdah("list", "-q", "--tag", tag).stdout.split()) == sorted(ids)
+    assert set(howdah("list", "-q", "--tag", "seed=2").stdout.split()) == {ids[1], ids[3]}
+    refused = howdah("submit", *grid, "--output", "model", "--", "sh", "-c", "exit ${code} # ${seed}")
+    assert "outputs.0.path: is the same for several jobs of the grid" in refused.stderr
+    assert len(howdah("list", "-q").stdout.split()) == 4
+
+
 def test_who_stops_waiting_leaves_the_job_running(howdah: Howdah, environment: dict[str, str], tmp_path: Path) -> None:
     job = submit(howdah, "train", "sleep 60")
     waiting = subprocess.Popen([HOWDAH, "wait"], env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from howdah.cli import completion
-from howdah.cli.run import plan, run, submit
+from howdah.cli.run import plan, run
+from howdah.cli.submit import submit
 from howdah.frameworks import BUILT_IN
 
 

@@ -238,7 +238,7 @@ def test_set_gives_an_option() -> None:
             "(job.yaml:2)",
         ),
         ("{local: {x: y}}", "engines.local.x: is not an option: the engine local has none (job.yaml:2)"),
-        ("{depot: a}", "engines.depot: is 'a', must be a mapping (job.yaml:2)"),
+        ("{depot: a}", "engines.depot: is 'a', must be a mapping, such as {NAME: value} (job.yaml:2)"),
     ],
 )
 def test_what_is_wrong_with_an_option_is_told_with_its_place(text: str, message: str) -> None:

@@ -16,7 +16,17 @@ from howdah.api.recorded_log import LineReader
 from howdah.history.job_summary import JobSummary
 from howdah.spec import Exit, Outcome, State, TaskId, event_lines
 from howdah.spec.events import KINDS as EVENT_KINDS
-from howdah.spec.events import Ended, Event, GangReleased, GangRestarted, JobFinished, Launched, Used, WorldFormed
+from howdah.spec.events import (
+    Ended,
+    Event,
+    GangReleased,
+    GangRestarted,
+    JobFinished,
+    Joined,
+    Launched,
+    Used,
+    WorldFormed,
+)
 from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
 from howdah.spec.usage import Usage
@@ -93,6 +103,23 @@ class TestHours:
         good = [*end(FIRST, 7200, epoch=2, attempt=2), *end(SECOND, 7200, epoch=2, attempt=2)]
         found = digest(begun(0), failed, stopped, again, good, over(State.SUCCEEDED, 7200))
         assert (found.gpu_hours, found.wasted, found.state) == (4.0, {"memory": 2.0}, "SUCCEEDED")
+
+    def test_a_program_that_starts_again_in_its_container(self) -> None:
+        failed = [*end(FIRST, 3600, Exit("memory")), GangRestarted(BEGAN + 3600, 2, "worker:0")]
+        stopped = end(SECOND, 3600, Exit("stopped"), counts=False)
+        again = [Joined(BEGAN + 3700, task, 1, 2, "node1") for task in (FIRST, SECOND)]
+        events = [*begun(0), *failed, *stopped, *again, WorldFormed(BEGAN + 3710, 2)]
+        running = digest(events)
+        assert [running.live[task].container != "" for task in ("worker:0", "worker:1")] == [True, True]
+        found = JobSummary.load(running.dump())
+        good = [*end(FIRST, 7200, epoch=2), *end(SECOND, 7200, epoch=2), *over(State.SUCCEEDED, 7200)]
+        found.feed(event_lines.to_line(event).rstrip().encode() for event in good)
+        assert (found.gpu_hours, found.cpu_hours, found.wasted) == (4.0, 4.0, {"memory": 2.0})
+        assert {(span.since, span.until) for span in found.changed.values()} == {(BEGAN, BEGAN + 7200)}
+
+    def test_an_attempt_of_which_the_log_has_no_beginning(self) -> None:
+        joined = [Joined(BEGAN + 3600, FIRST, 1, 1, "node1"), *end(FIRST, 7200)]
+        assert digest([next(begun(0))], joined, over(State.SUCCEEDED, 7200)).cpu_hours == 1.0
 
     def test_a_failed_job_wastes_what_it_stopped(self) -> None:
         failed = [*end(FIRST, 3600, Exit("exit", 3)), *end(SECOND, 3600, Exit("stopped"), counts=False)]

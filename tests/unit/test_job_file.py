@@ -19,7 +19,6 @@ from howdah.config.job_schema import schema
 from howdah.errors import SpecError, StagingError
 from howdah.frameworks import BUILT_IN
 from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, Timeouts
-from howdah.spec.job import ALIASES
 from howdah.spec.job_file_keys import default_values
 from howdah.spec.units import duration_text, memory_mib, memory_text, seconds
 
@@ -266,7 +265,6 @@ files: a.py
 inputs: [{to: /x, roles: [wrker]}]
 secrets: {S: hunter2}
 """
-        keys = {cls: ", ".join(ALIASES.get(f.name, f.name) for f in dataclasses.fields(cls)) for cls in (JobSpec, Role)}
         assert refused(text) == [
             "name: is a list, must be text (job.yaml:1)",
             f"framework: is 'tensorfow', must be one of {', '.join(sorted(BUILT_IN))}"
@@ -279,7 +277,7 @@ secrets: {S: hunter2}
             "roles.worker.resources.memory: is '2 GB', must be memory, like 2GiB, 512MiB, 1.5G, or a number of MiB"
             " (job.yaml:10)",
             "roles.worker.resources.vcores: is 0, must be at least 1 (job.yaml:10)",
-            f"roles.Ps: is '3', must be a mapping with {keys[Role]} (job.yaml:11)",
+            "roles.Ps: is '3', must be a mapping with command; `howdah schema` lists all keys (job.yaml:11)",
             "env.A: has no value: write '' for an empty text (job.yaml:12)",
             "env.1B: is not a variable name: letters, digits and _, no digit first (job.yaml:12)",
             "files: is 'a.py', must be a list (job.yaml:13)",
@@ -304,9 +302,34 @@ secrets: {S: hunter2}
         assert refused("roles: {worker: {command: x}}", {name: value}) == [f"{wrong} (--set {name})"]
 
     @pytest.mark.parametrize(
+        ("key", "hint"),
+        [
+            ("num_nodes: 2", ": write 'replicas' inside 'roles.NAME'"),
+            ("run: python train.py", ": write 'command' inside 'roles.NAME'"),
+            ("commands: [python train.py]", ": write 'command' inside 'roles.NAME'"),
+            ("workdir: .", " (did you mean 'files'?)"),
+            ("setup: pip install numpy", " (did you mean 'environment'?)"),
+            ("file_mounts: {/data: 's3://data'}", " (did you mean 'inputs'?)"),
+        ],
+    )
+    def test_keys_of_other_launchers_name_the_key_here(self, key: str, hint: str) -> None:
+        name = key.partition(":")[0]
+        assert refused(f"{key}\n{ONE_ROLE}") == [f"{name}: is not a key here{hint} (job.yaml:1)"]
+
+    def test_a_key_in_the_place_of_a_role(self) -> None:
+        assert refused("roles:\n  command: python train.py\n  gpu: 1\n") == [
+            "roles.command: is not a key here: write 'command' inside 'roles.NAME' (job.yaml:2)",
+            "roles.gpu: is not a key here: write 'gpus' inside 'roles.NAME.resources' (job.yaml:3)",
+        ]
+
+    @pytest.mark.parametrize(
         ("text", "message"),
         [
             ("", "roles: is missing (job.yaml:1)"),
+            ("roles:\n\tworker: {}\n", "job.yaml:2:1: is a tab: indent with spaces"),
+            ("apiVersion: batch/v1\nkind: Job\n", "job.yaml: is a Kubernetes manifest, no job file"),
+            ("roles: [{command: x}]\n", "roles: is a list, must be a mapping with names that you choose, such as"),
+            (ONE_ROLE + "env: [A=1]\n", "env: is a list, must be a mapping, such as {NAME: value} (job.yaml:2)"),
             ("- a\n", "job.yaml:1: is a list, must be a mapping with roles"),
             ("a\n", "job.yaml:1: is 'a', must be a mapping with roles"),
             ("roles: [", ": is not YAML: while parsing a flow"),

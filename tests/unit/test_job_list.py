@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from history_jobs import BEGAN, job_id, whole
 from test_history_server import Caller, ask, options
 
+from howdah.api.history_servers import announce_link
 from howdah.cli.config import config
 from howdah.cli.jobs import list_jobs, table
 from howdah.client.engine_registry import settings_for
@@ -36,7 +37,7 @@ def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("HOWDAH_HISTORY_URL", raising=False)
     whole(tmp_path / "home", 1)
     whole(tmp_path / "home", 2, State.FAILED, "why it failed", queue="prod")
-    whole(tmp_path / "home", 3)
+    whole(tmp_path / "home", 3, tags=("sweep",))
     return tmp_path
 
 
@@ -65,6 +66,8 @@ def test_what_only_a_history_server_knows(ours: Path, monkeypatch: pytest.Monkey
         assert listed().stdout == "no jobs\n"
         assert set(ids()) == {job_id(1), job_id(2), job_id(3)}
         assert ids("--state", "failed") == [job_id(2)]
+        assert ids("--tag", "sweep") == [job_id(3)]
+        assert ids("--tag", "swee") == []
         assert ids("--text", "WHY failed") == [job_id(2)]
         assert ids("--user", "nobody") == ids("--name", "no such name") == []
         assert ids("--on", "local") == []  # they were of YARN
@@ -76,6 +79,15 @@ def test_what_only_a_history_server_knows(ours: Path, monkeypatch: pytest.Monkey
         assert job_id(2) in listed("--history", "--state", "FAILED").stdout
 
     beside(ours, monkeypatch, questions)
+
+
+def test_a_history_server_of_this_machine_is_found(ours: Path) -> None:
+    def play(_: object, caller: Caller) -> None:
+        with announce_link(ours / "ours" / "state" / "history", f"{caller.base}/#token={caller.token}"):
+            assert set(ids()) == {job_id(1), job_id(2), job_id(3)}
+        assert isinstance(listed("--history").exception, NotFound)
+
+    ask(options(ours), play)
 
 
 def test_the_token_of_the_link_goes_nowhere(ours: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,7 @@ OF_JOB_FILES = (
         "spec/units.py",
     ),
     *("client/program_files.py", "config/settings.py", "config/settings_file.py", "client/job_filter.py"),
+    *("client/grid.py", "cli/grid.py"),
     *("client/clusters.py", "client/command_job.py", "client/standard_input.py", "client/submit.py"),
     *("config/engine_settings.py", "spec/setting.py"),
     *("config/yaml_tree.py", "staging/stage.py", "cli/job_arguments.py", "staging/project_files.py"),

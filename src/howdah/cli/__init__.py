@@ -24,7 +24,7 @@ _OF_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES)
 
 COMMANDS = {
     "run": ("howdah.cli.run:run", "Run a job and follow it; exits with its result."),
-    "submit": ("howdah.cli.run:submit", "Submit a job and print its id."),
+    "submit": ("howdah.cli.submit:submit", "Submit a job and print its id."),
     "attach": ("howdah.cli.attach:attach", "Follow a job that was submitted before."),
     "wait": ("howdah.cli.wait:wait", "Wait until jobs have ended; exits with their result."),
     "init": ("howdah.cli.init:init", "Write a job file for a program."),
@@ -68,6 +68,19 @@ COMMANDS = {
 
 ALIASES = {"ls": "list", "ps": "list", "stop": "cancel"}
 """The names that other launchers use for a command."""
+
+MEANT = {
+    **dict.fromkeys(("launch", "start"), "run"),
+    **dict.fromkeys(("apply", "create"), "submit"),
+    **dict.fromkeys(("delete", "down", "kill", "rm"), "cancel"),
+    **dict.fromkeys(("get", "queue", "squeue", "jobs"), "list"),
+    **dict.fromkeys(("describe", "top"), "status"),
+    **dict.fromkeys(("dashboard", "ui"), "page"),
+    **dict.fromkeys(("events", "why"), "explain"),
+    "check": "doctor",
+    "port-forward": "forward",
+}
+"""Commands of other launchers that are no aliases here, because they do not do quite the same, and what is meant."""
 
 COMPLETION = "_HOWDAH_COMPLETE"
 """The variable by which a shell asks for completions: click derives its name from that of the command."""
@@ -119,6 +132,10 @@ class LazyGroup(click.Group):
         with streams.ended_by_streams():
             return super().invoke(ctx)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments as click does; `help COMMAND` is `COMMAND --help`."""
+        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -126,7 +143,7 @@ class LazyGroup(click.Group):
         if args and args[0] not in (*COMMANDS, *ALIASES) and not args[0].startswith("-"):
             from howdah.spec.validation import nearest  # takes longer than to print the help
 
-            near = nearest(args[0], COMMANDS)
+            near = MEANT.get(args[0]) or nearest(args[0], COMMANDS)
             hint = f" {_('Did you mean {nearest}?', nearest=near)}" if near else ""
             ctx.fail(_("No command {name}.", name=repr(args[0])) + hint)
         return super().resolve_command(ctx, args)

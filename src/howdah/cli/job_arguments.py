@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ import click
 from howdah.cli.i18n import _
 from howdah.client.command_job import CommandOptions, load_command
 from howdah.config.job_file import LoadedJob, load
+from howdah.config.spec_reader import keys_of
 from howdah.engines.info import GROUP
 from howdah.errors import SpecError
-from howdah.spec import plugins
+from howdah.spec import JobSpec, plugins
+from howdah.spec.validation import VARIABLE
 
 WORDS = "howdah.words"
 """The key in the context of the words after `--`."""
@@ -144,8 +146,10 @@ def chosen_job(
     sets: tuple[str, ...],
     fields: dict[str, str],
     notice: Callable[[str], None],
+    varied: Sequence[str] = (),
 ) -> tuple[LoadedJob, Path | None]:
-    """Return the job, and its file if it has one.
+    """Return the job, and its file if it has one. `varied` are names in `sets` that are variables of a command, if they
+    are no fields of a job.
 
     Raises:
         click.UsageError: there is neither a file nor a command, or both.
@@ -159,7 +163,8 @@ def chosen_job(
             raise click.UsageError(_("after -- comes the command, such as: -- python train.py"))
         meta = click.get_current_context().meta
         base_directory, own = Path(meta.get(DIRECTORY) or Path.cwd()), meta.get(OWN_WORDS, words)
-        return load_command(words, options, base_directory, pairs(sets), fields, notice, own), None
+        variables = [name for name in varied if VARIABLE.fullmatch(name) and name not in keys_of(JobSpec)]
+        return load_command(words, options, base_directory, pairs(sets), fields, notice, own, variables), None
     if len(job_files) != 1:
         usage = _("give a job file, or a command after --, such as: howdah run -- python train.py")
         raise click.UsageError(usage)

@@ -68,6 +68,7 @@ MAX_NAME = 40
 @click.option("--state", default="", metavar="STATES", help="Only jobs in these states, such as FAILED,CANCELLED.")
 @click.option("--name", default="", metavar="TEXT", help="Only jobs with this in their name.")
 @click.option("--text", default="", metavar="WORDS", help="Only jobs with all these words in name, id or diagnostics.")
+@click.option("--tag", default="", metavar="TAG", help="Only jobs with this tag.")
 @click.option("--archived", is_flag=True, help="Also archived jobs.")
 @click.option("--since", default="", metavar="TIME", help="Only jobs that began within this time, such as 12h or 7d.")
 @click.option(
@@ -85,11 +86,12 @@ def list_jobs(
     profile: str,
     form: str,
     since: str,
+    tag: str,
     **words: str,
 ) -> None:
     """List your jobs, the newest first: 30 of them, or all with --json or -q."""
     words["state"] = states(words["state"])
-    wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _parse_since(since))
+    wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _parse_since(since), tag=tag)
     listed = [job for job in _describe_jobs(engine_name, profile) if wanted.fits(job.report)]
     max_jobs = limit or (MAX_REMEMBERED if history else None if form in ("json", "id") else MAX_LISTED)
     old = (
@@ -100,7 +102,8 @@ def list_jobs(
         else []
     )
     annotated = with_annotations(merge_jobs(listed, old), _show_unread_annotations)
-    shown = (job for job in annotated if archived or not is_left_out(job.report))
+    tagged = (job for job in annotated if not tag or tag in job.report.tags)
+    shown = (job for job in tagged if archived or not is_left_out(job.report))
     jobs = list(islice(shown, max_jobs and max_jobs + 1))
     if max_jobs is not None and max(len(jobs) - 1, len(old)) >= max_jobs:
         click.echo(_("the newest {count} jobs; --limit shows more", count=max_jobs), err=True)
@@ -189,7 +192,7 @@ def table(reports: Iterable[JobReport], profiles: Sequence[str] = (), wide: bool
             each.user,
             each.queue,
             _start_text(each),
-            _duration_text(each),
+            duration_text(each),
             *([" ".join(each.tags), " ".join(each.note.split())] if wide else []),
             *([" ".join(translate_stored(each.diagnostics).split())] if wide else []),
         )
@@ -222,7 +225,7 @@ def status(job_id: str | None, profile: str, as_json: bool) -> None:
         details = {name: value for name, value in describe(view).items() if value or not getattr(report, name, "")}
         click.echo(to_json({**report_json(report), **details, "state": report.state.value}))
         return
-    click.echo(f"{report.id}  {report.name}  {styled_state(report.state)}  {_duration_text(report)}")
+    click.echo(f"{report.id}  {report.name}  {styled_state(report.state)}  {duration_text(report)}")
     # A link through a tunnel of this process would be dead when it is read: another command makes one, and stays.
     if not report.state.ended and (url := _link(lambda: page_url(engine, report))):
         click.echo(_("page: {url}", url=f"`howdah page {job_id}`" if engine.has_tunnel else url))
@@ -282,7 +285,8 @@ def _start_text(report: JobReport) -> str:
     return time.strftime("%m-%d %H:%M:%S", time.localtime(moment)) if moment else ""
 
 
-def _duration_text(report: JobReport) -> str:
+def duration_text(report: JobReport) -> str:
+    """Return how long a job has run; "" for one that has not begun."""
     if not report.started:
         return ""
     return f"{(report.finished or time.time()) - report.started:.1f} s"

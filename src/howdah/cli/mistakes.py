@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import click
@@ -57,15 +58,45 @@ def _chinese(mistake: Mistake) -> str:
 
 
 def show_usage_error(error: click.ClickException, words: Sequence[str]) -> None:
-    """Print what is wrong with the command line `words`, as click does."""
+    """Print what is wrong with a command line, which has these words, as click does."""
+    hint = ""
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        error, hint = name_what_is_meant(error, error.ctx.command)
     _show_as_click(error)
+    if hint:
+        click.echo(hint, err=True)
     if isinstance(error, click.NoSuchOption) and error.ctx is not None and error.ctx.command.name in _READ_JOB_FILES:
         from howdah.config.job_file import PROGRAMS, refuse_program
 
-        program = next((word for word in words if Path(word).suffix in PROGRAMS and Path(word).is_file()), None)
+        own = takewhile(lambda word: word != "--", words)
+        program = next((word for word in own if Path(word).suffix in PROGRAMS and Path(word).is_file()), None)
         if program is not None:  # whose option it is
             (line,) = error_lines(refuse_program(Path(program)))
             click.echo(line, err=True)
+
+
+def name_what_is_meant(error: click.NoSuchOption, command: click.Command) -> tuple[click.NoSuchOption, str]:
+    """Return the error with the option of the command by which another launcher's option, such as `--num-nodes`, is
+    written here, and what else helps, "" if nothing is known."""
+    from howdah.config.spec_reader import meant_key
+
+    name = error.option_name
+    key = name.lstrip("-").replace("-", "_")
+    meant = f"--{meant_key(key)}"
+    options = {option for parameter in command.params for option in parameter.opts}
+    if meant != f"--{key}" and (known := {meant, meant.removesuffix("s")} & options):
+        text = f"No such option {name!r}. Did you mean {min(known)!r}?"  # as click writes it
+        return click.NoSuchOption(name, text, ctx=error.ctx), ""
+    if command.name in ("run", "plan") and key == "grid":
+        return click.NoSuchOption(name, ctx=error.ctx), _(
+            "`howdah submit --grid` takes it; `--wait` waits for its jobs"
+        )
+    if command.name != "run" or key not in ("d", "detach", "wait", "follow", "f"):
+        return error, ""
+    bare = click.NoSuchOption(name, ctx=error.ctx)
+    if key in ("d", "detach"):
+        return bare, _("`howdah submit` does not wait for the job's end")
+    return bare, _("`howdah run JOB_FILE` follows the job to its end without an option")
 
 
 def _show_as_click(error: click.ClickException) -> None:

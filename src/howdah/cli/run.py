@@ -1,9 +1,9 @@
-"""`howdah run`, `submit`, `plan`: from a job file, or a command, to a job."""
+"""`howdah run` and `plan`: from a job file, or a command, to a job."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ from howdah.config.settings import SANDBOX
 from howdah.engines import Engine
 from howdah.spec import JobSpec, redaction
 from howdah.spec.codec import encode, to_json
+from howdah.spec.values import dataclass
+from howdah.storage.progress import Notice
 
 if TYPE_CHECKING:
     from howdah.cli.follow import Screen
@@ -40,11 +42,6 @@ RUN_EXAMPLES = examples(
     "howdah run job.yaml",
     "howdah run --on yarn --set steps=1000 job.yaml",
     "howdah run --replicas 4 --gpus 1 --input hdfs:///data/train#data -- python train.py --data data",
-)
-SUBMIT_EXAMPLES = examples(
-    "howdah submit --on yarn job.yaml",
-    "howdah submit --wait job.yaml && ./publish.sh",
-    "howdah submit --like @last --set lr=0.01",
 )
 PLAN_EXAMPLES = examples(
     "howdah plan job.yaml",
@@ -67,27 +64,8 @@ def run(log_tasks: str, on_interrupt: str, as_json: bool, dry_run: bool, **optio
     run_prepared(prepared_job(**options), log_tasks, on_interrupt, as_json)
 
 
-@click.command(cls=CommandWithProgram, epilog=SUBMIT_EXAMPLES)
-@job_options
-@fresh_option
-@click.option("--wait", "waits", is_flag=True, help="Wait for the job's end, and exit with its result.")
-@dry_run_option
-def submit(as_json: bool, waits: bool, dry_run: bool, **options: Any) -> None:
-    """Submit the job in JOB_FILE, or COMMAND as a job, and print its id."""
-    if dry_run:
-        show_plan(as_json, **options)
-        return
-    prepared = prepared_job(**options)
-    with Interrupts(STOPPING) as interrupts:
-        job_id = submit_or_exit(prepared, as_json, interrupts)
-        interrupts.call(lambda: _tell_id(prepared.engine, job_id, as_json))
-        if waits:
-            from howdah.cli.wait import wait_for_jobs
-
-            wait_for_jobs([(prepared.engine, job_id)], as_json, interrupts)
-
-
-def _tell_id(engine: Engine, job_id: str, as_json: bool) -> None:
+def tell_id(engine: Engine, job_id: str, as_json: bool) -> None:
+    """Print the id of a job that has been submitted, or with `as_json` its report."""
     if as_json and (report := engine.describe(job_id)):
         from howdah.cli.terminal import report_json
 
@@ -105,7 +83,11 @@ def plan(as_json: bool, **options: Any) -> None:
 
 def show_plan(as_json: bool, **options: Any) -> None:
     """Print what a submission would do."""
-    prepared = prepared_job(**options, install=False)
+    show_prepared(prepared_job(**options, install=False), as_json)
+
+
+def show_prepared(prepared: PreparedJob, as_json: bool) -> None:
+    """Print what the submission of a prepared job would do."""
     if as_json:
         click.echo(to_json(redaction.record(encode(prepared.plan))))
         return
@@ -123,23 +105,50 @@ def schema() -> None:
     click.echo(to_json(job_schema.schema()))
 
 
+def notice(text: str) -> None:
+    """Print a line for people, beside the output."""
+    click.echo(translate_stored(text), err=True)
+
+
+@dataclass(frozen=True)
+class ChosenJob:
+    """The job that a command line names, before it is prepared."""
+
+    loaded: LoadedJob
+    """The job, with the command line's changes."""
+    file: Path | None
+    """Its job file."""
+    flags: Mapping[str, str]
+    """The settings of the command line: engine and profile."""
+
+
 def prepared_job(
+    overwrite: bool,
+    change: Callable[[JobSpec], JobSpec] = lambda job: job,
+    install: bool = True,
+    fresh: bool = False,
+    **options: Any,
+) -> PreparedJob:
+    """Plan the job of a file, of a command, or of the earlier job `like`, with the command line's changes, and then as
+    `change` returns it."""
+    return prepare_chosen(load_chosen(**options), overwrite, change, install, fresh)
+
+
+def load_chosen(
     job_files: tuple[Path, ...],
     engine: str,
     profile: str,
     sets: tuple[str, ...],
     name: str,
     queue: str,
-    overwrite: bool,
-    change: Callable[[JobSpec], JobSpec] = lambda job: job,
-    install: bool = True,
     stdin: bool = False,
-    fresh: bool = False,
     like: str = "",
+    varied: Sequence[str] = (),
+    tell: Notice = notice,
     **of_command: Any,
-) -> PreparedJob:
-    """Plan the job of a file, of a command, or of the earlier job `like`, with the changes of the command line, and
-    then those of `change`."""
+) -> ChosenJob:
+    """Load the job of a file, of a command, or of the earlier job `like`; `tell` is called with what the user should
+    know. `varied` are names in `sets` that are variables of a command, if they are no fields of a job."""
     fields = {key: value for key, value in (("name", name), ("queue", queue)) if value}
     given = str(_keep_input()) if stdin and not job_files and not like else ""
     options = CommandOptions(**of_command, stdin=given)
@@ -150,42 +159,55 @@ def prepared_job(
         earlier = choose_named_job(like, "" if engine else profile)  # with --on it says where the new one runs
         if not engine:
             engine, profile = earlier.engine.name, earlier.profile
-        loaded, file = _job_like(earlier, sets, fields)
+        loaded, file = _job_like(earlier, sets, fields, tell)
     else:
-        loaded, file = chosen_job(job_files, options, sets, fields, notice)
+        loaded, file = chosen_job(job_files, options, sets, fields, tell, varied)
     if not given and has_unread_input():
         hint = _("standard input is not sent to the job: --stdin sends it to a command after --")
-        notice(f"howdah: {hint}")
-    flags = {"engine": engine, "profile": profile}
+        tell(f"howdah: {hint}")
     for option in fields:
         if f"vars.{option}" in loaded.sources:
             hint = _(
                 "--{option} is the job's own; its variable `{option}` is set by --set {option}=VALUE", option=option
             )
-            notice(f"howdah: {hint}")
-    spec, base_directory, origins, text = change(loaded.spec), loaded.base_directory, loaded.sources, loaded.text
+            tell(f"howdah: {hint}")
+    return ChosenJob(loaded, file, {"engine": engine, "profile": profile})
+
+
+def prepare_chosen(
+    chosen: ChosenJob,
+    overwrite: bool,
+    change: Callable[[JobSpec], JobSpec],
+    install: bool,
+    fresh: bool,
+    tell: Notice = notice,
+) -> PreparedJob:
+    """Plan a job that has been loaded, as `change` returns it; `tell` is called with what the user should know."""
+    loaded = chosen.loaded
     return prepare(
-        spec,
-        base_directory,
-        flags,
-        notice,
+        change(loaded.spec),
+        loaded.base_directory,
+        chosen.flags,
+        tell,
         overwrite=overwrite,
         fresh=fresh,
-        origins=origins,
-        file=file,
-        text=text,
+        origins=loaded.sources,
+        file=chosen.file,
+        text=loaded.text,
         overrides=loaded.overrides,
         install=install,
     )
 
 
-def _job_like(earlier: NamedJob, sets: tuple[str, ...], fields: dict[str, str]) -> tuple[LoadedJob, Path | None]:
-    """Return a job like an earlier one, and the path of the earlier job's file."""
+def _job_like(
+    earlier: NamedJob, sets: tuple[str, ...], fields: dict[str, str], tell: Notice
+) -> tuple[LoadedJob, Path | None]:
+    """Return a job like an earlier one, and the path that its file had."""
     from howdah.client.follow import fetch_update
     from howdah.client.kept_job import load_kept_job
 
     submission = fetch_update(earlier.engine, earlier.id).view.submission
-    loaded = load_kept_job(earlier.id, submission, pairs(sets), fields, notice)
+    loaded = load_kept_job(earlier.id, submission, pairs(sets), fields, tell)
     return loaded, Path(submission.file) if submission.file else None
 
 
@@ -195,11 +217,6 @@ def _keep_input() -> Path:
     if sys.stdin.isatty():
         notice(_("reading standard input, to its end (Ctrl-D)"))
     return keep_input(sys.stdin.buffer)
-
-
-def notice(text: str) -> None:
-    """Print a line for people, beside the output."""
-    click.echo(translate_stored(text), err=True)
 
 
 def submit_prepared(prepared: PreparedJob, quiet: bool = False) -> str:

@@ -55,9 +55,15 @@ def wait(job_ids: tuple[str, ...], timeout: str, profile: str, as_json: bool) ->
 
 
 def wait_for_jobs(
-    jobs: Sequence[tuple[Engine, str]], as_json: bool, interrupts: Interrupts, limit_s: float = math.inf
+    jobs: Sequence[tuple[Engine, str]],
+    as_json: bool,
+    interrupts: Interrupts,
+    limit_s: float = math.inf,
+    *,
+    only_ends: bool = False,
 ) -> None:
-    """Wait for the ends of jobs, and print each end when it comes.
+    """Wait for the ends of jobs, and print how each has ended when it has; what they wait for meanwhile, too, unless
+    `only_ends`.
 
     Raises:
         SystemExit: with the result of the jobs, unless all succeeded; with NOT_ENDED after `limit_s` seconds; with 130
@@ -66,7 +72,8 @@ def wait_for_jobs(
     """
     ends: queue.SimpleQueue[Ended] = queue.SimpleQueue()
     for number, (engine, job_id) in enumerate(jobs):
-        threading.Thread(target=_follow, args=(number, engine, job_id, ends), name="wait", daemon=True).start()
+        arguments = (number, engine, job_id, ends, only_ends)
+        threading.Thread(target=_follow, args=arguments, name="wait", daemon=True).start()
     deadline, left, states, errors = time.monotonic() + limit_s, dict(enumerate(jobs)), set(), []
     try:
         while left:
@@ -116,19 +123,19 @@ def _last_look(jobs: Sequence[tuple[Engine, str]], interrupts: Interrupts) -> li
     return found
 
 
-def _follow(number: int, engine: Engine, job_id: str, ends: queue.SimpleQueue[Ended]) -> None:
+def _follow(number: int, engine: Engine, job_id: str, ends: queue.SimpleQueue[Ended], only_end: bool) -> None:
     try:
-        ends.put((number, _wait(engine, job_id)))
+        ends.put((number, _wait(engine, job_id, only_end)))
     except BaseException as error:  # for the main thread to raise
         ends.put((number, error))
 
 
-def _wait(engine: Engine, job_id: str) -> JobReport:
-    """Return the last report of a job; meanwhile print the reasons for which it waits."""
+def _wait(engine: Engine, job_id: str, only_end: bool) -> JobReport:
+    """Return the last report of a job; what it waits for is printed meanwhile, unless `only_end`."""
     told: set[str] = set()
 
     def tell(text: str) -> None:
-        if text not in told:
+        if text not in told and not only_end:
             told.add(text)
             _tell(text)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -85,6 +85,17 @@ def locate(engine: Engine, job_id: str) -> JobReport:
         raise JobNotFound(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
     user = getpass.getuser()
     return JobReport(job_id, "", State.PENDING, engine.name, user, directory=directory, conf_dir=conf_dir)
+
+
+def keep_tags(engine: Engine, job_id: str, tags: Sequence[str]) -> None:
+    """Write a job's own tags into its annotation if the engine's report lacks them, so that lists show them.
+
+    Raises:
+        JobNotFound: there is no such job. InvalidRequest, NotPermitted, EngineUnavailable: as of `change_annotation`.
+    """
+    report = locate(engine, job_id)
+    if not set(tags) <= set(report.tags):
+        change_annotation(report, {"tags": list(tags)})
 
 
 def engine_of_forgotten(job_id: str, profile: str = "") -> Engine | None:

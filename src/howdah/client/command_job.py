@@ -66,9 +66,11 @@ def load_command(
     fields: Mapping[str, str],
     notice: Callable[[str], None],
     own_words: Sequence[str] | None = None,
+    variables: Sequence[str] = (),
 ) -> LoadedJob:
-    """Make the job that runs `words`, a program and its arguments (a single word is a shell line), from
-    `base_directory`. The files that `own_words` name are sent along; `own_words` are all of the words unless given.
+    """Make the job that runs `words`, a program and its arguments (a single word: a shell line), from `base_directory`.
+    Files are sent along that `own_words` name, all of the words unless given. `variables` are names of variables, which
+    have their values in `sets`: `${name}` in a word becomes the value.
 
     `notice` is called with the files and the framework that were chosen because the command needs them.
 
@@ -107,6 +109,10 @@ def load_command(
     if program:
         notice(f"framework: {framework}, for {program} imports {module} (--framework says otherwise)")
     root = _job_file_tree(words, options, sent, framework, base_directory)
+    if variables:
+        root = Keys(
+            {**root.entries, "vars": Keys({name: Text("", _COMMAND) for name in variables}, _COMMAND)}, _COMMAND
+        )
     spec, sources = from_tree(root, [], _COMMAND, sets, os.environ, fields)
     return LoadedJob(spec, base_directory, sources, to_yaml(spec))
 

@@ -38,6 +38,8 @@ class JobFilter:
     """The queues, with commas between."""
     until: float = 0.0
     """The latest start, in epoch seconds."""
+    tag: str = ""
+    """A tag. `fits` does not check it, because a report has the tags that people have added only afterwards."""
 
     def fits(self, report: JobReport) -> bool:
         """Return whether a job is chosen, by the same rules as the history server's list."""
@@ -56,6 +58,7 @@ class JobFilter:
     def query(self) -> dict[str, str]:
         """Return the same filter as parameters of the call `jobs` in docs/api.md."""
         words = {"user": self.user, "queue": self.queue, "state": self.state, "name": self.name, "text": self.text}
+        words["tag"] = self.tag
         moments = {"from": self.since, "to": self.until}
         return {name: value for name, value in words.items() if value} | {
             name: str(value) for name, value in moments.items() if value

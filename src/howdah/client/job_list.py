@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
+from howdah.api import history_servers
 from howdah.client import history_service
 from howdah.client.api_client import ApiClient
 from howdah.client.clusters import LIMIT_S, ClusterAnswer, ask_at_once, describe_clusters, find_clusters, too_late
@@ -15,11 +18,12 @@ from howdah.client.job_filter import JobFilter, start_time
 from howdah.client.remote_jobs import RemoteJobs
 from howdah.config.settings import HISTORY_URL
 from howdah.errors import HowdahError, NotFound, SpecError
+from howdah.localfiles.own_directories import state_directory
 from howdah.spec import JobReport
 from howdah.spec.values import dataclass
 from howdah.storage.progress import no_notice
 
-NO_SERVER = "no history server is known: set history_url to the link of one, or start one: `howdah history --on ENGINE`"
+NO_SERVER = "no history server is known: set history_url to the link of one, or start one here: `howdah history`"
 
 CLOCKS_S = 600.0
 """The most seconds between the start of a job as the engine reports it and as the job's log has it: their clocks
@@ -86,14 +90,16 @@ class KnownHistoryServer:
 
 
 def find_history_servers(profile: str = "") -> Iterator[KnownHistoryServer]:
-    """Yield the history servers of the user's profiles, each once: first those that the profiles name, then those that
-    run as jobs on the clusters of the other profiles. With `profile` only that profile is used."""
+    """Yield the history servers of the user's profiles, each once: those that the profiles name, then those that run as
+    jobs on the clusters of the other profiles; without any of them the newest that runs on this machine. With `profile`
+    only this one counts."""
     settings = settings_for({"profile": profile})
     links = {settings.profile: settings[HISTORY_URL]}
     for each in () if profile else settings.profiles:
         with contextlib.suppress(SpecError):  # a profile that is wrong leads nowhere
             links.setdefault(each, settings_for({"profile": each})[HISTORY_URL])
     profile_of_link = {link: each for each, link in reversed(links.items()) if link}
+    are_known = bool(profile_of_link)
     for link in dict.fromkeys(filter(None, links.values())):
         yield KnownHistoryServer(profile_of_link[link], functools.partial(str, link))
     without = [cluster for cluster in find_clusters("", profile) if not links[cluster.profile]]
@@ -103,6 +109,9 @@ def find_history_servers(profile: str = "") -> Iterator[KnownHistoryServer]:
             conf_dir = settings_for({"engine": cluster.engine.name, "profile": cluster.profile})["hadoop_conf_dir"]
             link_of_service = functools.partial(history_service.link, cluster.engine, service.id, conf_dir, no_notice)
             yield KnownHistoryServer(cluster.profile, link_of_service)
+            are_known = True
+    for link in [] if are_known else history_servers.links(Path(state_directory(os.environ), "history"))[:1]:
+        yield KnownHistoryServer(settings.profile, functools.partial(str, link))
 
 
 def jobs_of_history(

@@ -126,6 +126,8 @@ def from_tree(
     Raises:
         SpecError: every mistake in it.
     """
+    if isinstance(root, Keys) and {"apiVersion", "kind"} <= root.entries.keys():
+        raise SpecError.at(file, "is a Kubernetes manifest, no job file: `howdah init -- COMMAND` writes a job file")
     variables, sources = read_declared_variables(root, sets, environ)
     root, wrong_sets = apply_overrides(root, sets, variables, fields)
     if isinstance(root, Keys):

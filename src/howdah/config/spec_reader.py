@@ -32,12 +32,17 @@ ENGINE_IS_CHOSEN_OUTSIDE = (
 )
 _MEANT = {
     **dict.fromkeys(("cpu", "cpus", "cores", "vcore"), "vcores"),
-    **dict.fromkeys(("instances", "num", "count"), "replicas"),
-    **dict.fromkeys(("cmd", "args", "entrypoint", "script"), "command"),
+    **dict.fromkeys(("instances", "num", "count", "nodes", "num_nodes", "num_workers", "parallelism"), "replicas"),
+    **dict.fromkeys(("cmd", "args", "entrypoint", "script", "run", "commands"), "command"),
     **dict.fromkeys(("mem", "memory_mib", "memory_mb"), "memory"),
     **dict.fromkeys(("tasks", "groups", "services"), "roles"),
     **dict.fromkeys(("environ", "envs"), "env"),
-    "gpu": "gpus",
+    **dict.fromkeys(("gpu", "accelerators"), "gpus"),
+    **dict.fromkeys(("setup", "runtime_env"), "environment"),
+    **dict.fromkeys(("workdir", "working_dir"), "files"),
+    **dict.fromkeys(("job_recovery", "max_retries", "backoffLimit"), "retries"),
+    **dict.fromkeys(("image_id", "docker", "container"), "image"),
+    "file_mounts": "inputs",
 }
 
 
@@ -98,7 +103,12 @@ class Reader:
         if short and listed and isinstance(node, Items):
             return cls(**{short: self.read(node, keys_of(cls)[short].kind, place)})
         if not isinstance(node, Keys):
-            self.refuse(node, place, f"must be a mapping with {', '.join(keys_of(cls))}")
+            known = keys_of(cls)
+            if len(known) <= MAX_NAMED:
+                self.refuse(node, place, f"must be a mapping with {', '.join(known)}")
+            else:
+                needed = ", ".join(name for name, key in known.items() if key.required) or next(iter(known))
+                self.refuse(node, place, f"must be a mapping with {needed}; `howdah schema` lists all keys")
             return stand_in(cls)
         known, values = keys_of(cls), {}
         for name, item in node.entries.items():
@@ -138,9 +148,24 @@ class Reader:
 
     def mapping(self, node: Node, kind: Any, place: str) -> dict[str, Any]:
         if isinstance(node, Keys):
-            return {name: self.read(item, kind, child_place(place, name)) for name, item in node.entries.items()}
-        self.refuse(node, place, "must be a mapping")
+            named = node.entries.items()
+            return {name: self.named(name, item, kind, child_place(place, name)) for name, item in named}
+        if _is_record(kind):
+            self.refuse(node, place, "must be a mapping with names that you choose, such as {worker: {command: …}}")
+        else:
+            self.refuse(node, place, "must be a mapping, such as {NAME: value}")
         return {}
+
+    def named(self, name: str, node: Node, kind: Any, place: str) -> Any:
+        """Read what a mapping has under a name that the user chooses. A single value there is no record: its name is
+        a key that belongs one level deeper, where there is such a key."""
+        meant = meant_key(name)
+        inside = _place_inside(kind, meant) if _is_record(kind) else ""
+        if isinstance(node, Keys) or not _is_record(kind) or not (inside or meant in keys_of(kind)):
+            return self.read(node, kind, place)
+        outer = f"{place.removesuffix(name)}NAME" + f".{inside}" * (meant not in keys_of(kind))
+        self.mistakes.append(Mistake(place, f"is not a key here: write {meant!r} inside {outer!r}", origin=node.origin))
+        return stand_in(kind)
 
     def scalar(self, node: Node, kind: Any, place: str, name: str) -> Any:
         if not isinstance(node, Text):

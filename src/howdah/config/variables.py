@@ -89,6 +89,8 @@ def apply_overrides(
         except SpecError as error:
             for mistake in error.mistakes:
                 hint = nearest(path, [*variables, *filter(None, [mistake.nearest])])
+                if not hint and mistake.place == path and VARIABLE.fullmatch(path) and "inside" not in mistake.problem:
+                    mistake = dataclasses.replace(mistake, problem="is not a key here, and no variable under `vars`")
                 mistakes.append(dataclasses.replace(mistake, origin=origin, nearest=hint or mistake.nearest))
     return root, mistakes
 

@@ -120,6 +120,8 @@ def parse(text: str, file: str, lines: bool = True) -> tuple[Node, list[Mistake]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+        if mark and "".join(text.split("\n")[mark.line : mark.line + 1])[mark.column : mark.column + 1] == "\t":
+            raise SpecError.at(where, "is a tab: indent with spaces") from None
         what = ", ".join(filter(None, (error.context, error.problem)))
         raise SpecError.at(where, f"is not YAML: {what}") from None
     except yaml.YAMLError as error:

@@ -64,6 +64,8 @@ class AttemptSpan:
     """When the attempt got its container."""
     until: float = 0.0
     """When the attempt ended; 0 while it runs."""
+    counted: float = 0.0
+    """Until when its hours are counted; 0 before its program has ended once."""
 
 
 @dataclass
@@ -134,6 +136,8 @@ class JobSummary:
     """The latest progress, from 0 to 1, that each task reported."""
     live: dict[str, AttemptSpan] = field(default_factory=dict)
     """The attempts that have not ended, by task."""
+    between: dict[str, AttemptSpan] = field(default_factory=dict)
+    """The attempts whose program has ended, by task; a restart may start it again in the same container."""
     malformed_lines: int = 0
     """The number of malformed lines of the log."""
     changed: dict[tuple[str, int], AttemptSpan] = field(default_factory=dict)
@@ -144,14 +148,17 @@ class JobSummary:
         """Return the summary that `dump` stored; a new one for ""."""
         kept = json.loads(text) if text else {}
         summary = cls(**{_NAMES.get(name, name): value for name, value in kept.items()})
-        summary.live = {task: AttemptSpan(**kept) for task, kept in summary.live.items()}  # type: ignore[arg-type]
+        for spans in (summary.live, summary.between):
+            spans.update({task: AttemptSpan(**kept) for task, kept in spans.items()})  # type: ignore[arg-type]
         return summary
 
     def dump(self) -> str:
         """Return the summary as JSON, from which `load` continues."""
-        kept = {name: value for name, value in vars(self).items() if value and name not in ("changed", "live")}
+        spans = {"live": self.live, "between": self.between}
+        kept = {name: value for name, value in vars(self).items() if value and name not in ("changed", *spans)}
         kept = {_STORED_NAMES.get(name, name): value for name, value in kept.items()}
-        return json.dumps({**kept, "live": {task: vars(attempt) for task, attempt in self.live.items()}})
+        stored = {name: {task: vars(attempt) for task, attempt in some.items()} for name, some in spans.items()}
+        return json.dumps({**kept, **stored})
 
     @property
     def ended(self) -> bool:
@@ -246,6 +253,7 @@ class JobSummary:
         task, container = _task(record), record.get("container") or {}
         for before in filter(None, (record.get("giver"), record["task"])):  # the giver of a container wasted nothing
             self._end_attempt(_task({"task": before}), _moment(record), "")
+        self.between.pop(task, None)
         held = self.gpus.get(task.rpartition(":")[0], 0)
         attempt = AttemptSpan(task, _parse_int(record.get("attempt")), held=held, since=_moment(record))
         attempt.container, attempt.node = _text(container.get("id"), WORD), _text(container.get("node"), NAME)
@@ -260,8 +268,15 @@ class JobSummary:
         self._keep(attempt)
 
     def _attempt(self, record: Mapping[str, Any]) -> AttemptSpan:
-        task = _task(record)
-        return self.live.get(task) or AttemptSpan(task, _parse_int(record.get("attempt")))
+        """Return the attempt that goes on. If its program had ended, it has kept its container since then."""
+        task, number = _task(record), _parse_int(record.get("attempt"))
+        if found := self.live.get(task):
+            return found
+        before = self.between.pop(task, None)
+        if before is None or before.attempt != number:
+            return AttemptSpan(task, number, since=_moment(record))
+        before.until = 0.0
+        return before
 
     def _keep(self, attempt: AttemptSpan) -> None:
         self.live[attempt.task] = self.changed[attempt.task, attempt.attempt] = attempt
@@ -280,7 +295,10 @@ class JobSummary:
         else:
             behind = _parse_int(record.get("epoch")) < self.epoch and self.failed
             cause = self.failed if behind else "stopped"
+        attempt = self.live.get(task)
         self._end_attempt(task, _moment(record), "" if ok else cause)
+        if attempt is not None:
+            self.between[task] = attempt
 
     def _end_attempt(self, task: str, moment: float, cause: str) -> None:
         """End the present attempt of a task; the GPU hours that it held are wasted if there is a `cause`."""
@@ -289,7 +307,9 @@ class JobSummary:
             return
         attempt.until = max(moment, attempt.since)
         self.changed[attempt.task, attempt.attempt] = attempt
-        held_hours, role = (attempt.until - attempt.since) / 3600, task.rpartition(":")[0]
+        begin, role = max(attempt.since, attempt.counted), task.rpartition(":")[0]
+        held_hours = max(0.0, attempt.until - begin) / 3600
+        attempt.counted = max(attempt.until, begin)
         hours = attempt.held * held_hours
         self.gpu_hours += hours
         if hours:
@@ -334,6 +354,7 @@ class JobSummary:
             if self.stopped_hours:
                 self.wasted[self.cause] = self.wasted.get(self.cause, 0.0) + self.stopped_hours
         self.stopped_hours = 0.0
+        self.between.clear()
 
 
 def _records(lines: list[bytes]) -> Iterable[Any]:
