@@ -16,7 +16,18 @@ from howdah.api.recorded_log import LineReader
 from howdah.history.job_summary import JobSummary
 from howdah.spec import Exit, Outcome, State, TaskId, event_lines
 from howdah.spec.events import KINDS as EVENT_KINDS
-from howdah.spec.events import Ended, Event, GangReleased, GangRestarted, JobFinished, Launched, Used, WorldFormed
+from howdah.spec.events import (
+    Ended,
+    Event,
+    GangReleased,
+    GangRestarted,
+    JobFinished,
+    Joined,
+    Launched,
+    Started,
+    Used,
+    WorldFormed,
+)
 from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
 from howdah.spec.usage import Usage
@@ -93,6 +104,25 @@ class TestHours:
         good = [*end(FIRST, 7200, epoch=2, attempt=2), *end(SECOND, 7200, epoch=2, attempt=2)]
         found = digest(begun(0), failed, stopped, again, good, over(State.SUCCEEDED, 7200))
         assert (found.gpu_hours, found.wasted, found.state) == (4.0, {"memory": 2.0}, "SUCCEEDED")
+
+    @pytest.mark.parametrize("stored", [False, True], ids=["at-once", "read-again"])
+    def test_a_program_that_starts_again_in_its_container(self, stored: bool) -> None:
+        failed = [*end(FIRST, 3600, Exit("exit", 1)), GangRestarted(BEGAN + 3600, 2, "worker:0")]
+        stopped = end(SECOND, 3600, Exit("stopped"), counts=False)
+        again: list[Event] = [Joined(BEGAN + 3601, task, 1, 2, "node0", {}) for task in (FIRST, SECOND)]
+        again += [Started(BEGAN + 3602, task, 1, 2, 77, "python3") for task in (FIRST, SECOND)]
+        good = [*end(FIRST, 7200, epoch=2), *end(SECOND, 7200, epoch=2)]
+        found = digest(begun(0), failed, stopped)
+        container = found.changed["worker:0", 1].container
+        found = JobSummary.load(found.dump()) if stored else found
+        found.feed(event_lines.to_line(event).rstrip().encode() for event in [*again, *good])
+        assert (found.gpu_hours, found.cpu_hours, found.wasted) == (4.0, 4.0, {"exit": 2.0})
+        span = found.changed["worker:0", 1]
+        assert (span.container, span.pid, span.since, span.until) == (container, 77, BEGAN, BEGAN + 7200)
+
+    def test_an_attempt_whose_launch_is_not_in_the_log_did_not_begin_in_1970(self) -> None:
+        found = digest(begun(0), end(FIRST, 3600), [Joined(BEGAN + 3700, FIRST, 2, 2, "node0", {})], end(FIRST, 3800))
+        assert 1.0 <= found.cpu_hours < 1.1
 
     def test_a_failed_job_wastes_what_it_stopped(self) -> None:
         failed = [*end(FIRST, 3600, Exit("exit", 3)), *end(SECOND, 3600, Exit("stopped"), counts=False)]

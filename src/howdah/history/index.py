@@ -21,7 +21,7 @@ from howdah.history.index_annotations import ReadAnnotation
 from howdah.history.job_summary import JobSummary
 from howdah.spec.values import dataclass
 
-VERSION = 7
+VERSION = 8
 """Of the tables, whose names stay: `folder_ms` is `FoundJob.directory_ms`."""
 BUSY_S = 10.0
 _TABLES = """
