@@ -24,6 +24,7 @@ from howdah.spec.events import (
     JobFinished,
     Joined,
     Launched,
+    Started,
     Used,
     WorldFormed,
 )
@@ -104,22 +105,24 @@ class TestHours:
         found = digest(begun(0), failed, stopped, again, good, over(State.SUCCEEDED, 7200))
         assert (found.gpu_hours, found.wasted, found.state) == (4.0, {"memory": 2.0}, "SUCCEEDED")
 
-    def test_a_program_that_starts_again_in_its_container(self) -> None:
-        failed = [*end(FIRST, 3600, Exit("memory")), GangRestarted(BEGAN + 3600, 2, "worker:0")]
+    @pytest.mark.parametrize("stored", [False, True], ids=["at-once", "read-again"])
+    def test_a_program_that_starts_again_in_its_container(self, stored: bool) -> None:
+        failed = [*end(FIRST, 3600, Exit("exit", 1)), GangRestarted(BEGAN + 3600, 2, "worker:0")]
         stopped = end(SECOND, 3600, Exit("stopped"), counts=False)
-        again = [Joined(BEGAN + 3700, task, 1, 2, "node1") for task in (FIRST, SECOND)]
-        events = [*begun(0), *failed, *stopped, *again, WorldFormed(BEGAN + 3710, 2)]
-        running = digest(events)
-        assert [running.live[task].container != "" for task in ("worker:0", "worker:1")] == [True, True]
-        found = JobSummary.load(running.dump())
-        good = [*end(FIRST, 7200, epoch=2), *end(SECOND, 7200, epoch=2), *over(State.SUCCEEDED, 7200)]
-        found.feed(event_lines.to_line(event).rstrip().encode() for event in good)
-        assert (found.gpu_hours, found.cpu_hours, found.wasted) == (4.0, 4.0, {"memory": 2.0})
-        assert {(span.since, span.until) for span in found.changed.values()} == {(BEGAN, BEGAN + 7200)}
+        again: list[Event] = [Joined(BEGAN + 3601, task, 1, 2, "node0", {}) for task in (FIRST, SECOND)]
+        again += [Started(BEGAN + 3602, task, 1, 2, 77, "python3") for task in (FIRST, SECOND)]
+        good = [*end(FIRST, 7200, epoch=2), *end(SECOND, 7200, epoch=2)]
+        found = digest(begun(0), failed, stopped)
+        container = found.changed["worker:0", 1].container
+        found = JobSummary.load(found.dump()) if stored else found
+        found.feed(event_lines.to_line(event).rstrip().encode() for event in [*again, *good])
+        assert (found.gpu_hours, found.cpu_hours, found.wasted) == (4.0, 4.0, {"exit": 2.0})
+        span = found.changed["worker:0", 1]
+        assert (span.container, span.pid, span.since, span.until) == (container, 77, BEGAN, BEGAN + 7200)
 
-    def test_an_attempt_of_which_the_log_has_no_beginning(self) -> None:
-        joined = [Joined(BEGAN + 3600, FIRST, 1, 1, "node1"), *end(FIRST, 7200)]
-        assert digest([next(begun(0))], joined, over(State.SUCCEEDED, 7200)).cpu_hours == 1.0
+    def test_an_attempt_whose_launch_is_not_in_the_log_did_not_begin_in_1970(self) -> None:
+        found = digest(begun(0), end(FIRST, 3600), [Joined(BEGAN + 3700, FIRST, 2, 2, "node0", {})], end(FIRST, 3800))
+        assert 1.0 <= found.cpu_hours < 1.1
 
     def test_a_failed_job_wastes_what_it_stopped(self) -> None:
         failed = [*end(FIRST, 3600, Exit("exit", 3)), *end(SECOND, 3600, Exit("stopped"), counts=False)]

@@ -64,8 +64,8 @@ class AttemptSpan:
     """When the attempt got its container."""
     until: float = 0.0
     """When the attempt ended; 0 while it runs."""
-    counted: float = 0.0
-    """Until when its hours are counted; 0 before its program has ended once."""
+    counted_until: float = 0.0
+    """Up to when its hours are counted: the end of its latest program."""
 
 
 @dataclass
@@ -136,8 +136,8 @@ class JobSummary:
     """The latest progress, from 0 to 1, that each task reported."""
     live: dict[str, AttemptSpan] = field(default_factory=dict)
     """The attempts that have not ended, by task."""
-    between: dict[str, AttemptSpan] = field(default_factory=dict)
-    """The attempts whose program has ended, by task; a restart may start it again in the same container."""
+    idle: dict[str, AttemptSpan] = field(default_factory=dict)
+    """The attempts whose program has ended, and whose container may start it again, by task."""
     malformed_lines: int = 0
     """The number of malformed lines of the log."""
     changed: dict[tuple[str, int], AttemptSpan] = field(default_factory=dict)
@@ -148,16 +148,17 @@ class JobSummary:
         """Return the summary that `dump` stored; a new one for ""."""
         kept = json.loads(text) if text else {}
         summary = cls(**{_NAMES.get(name, name): value for name, value in kept.items()})
-        for spans in (summary.live, summary.between):
-            spans.update({task: AttemptSpan(**kept) for task, kept in spans.items()})  # type: ignore[arg-type]
+        for name in ("live", "idle"):
+            stored = getattr(summary, name)
+            setattr(summary, name, {task: AttemptSpan(**kept) for task, kept in stored.items()})
         return summary
 
     def dump(self) -> str:
         """Return the summary as JSON, from which `load` continues."""
-        spans = {"live": self.live, "between": self.between}
-        kept = {name: value for name, value in vars(self).items() if value and name not in ("changed", *spans)}
+        kept = {name: value for name, value in vars(self).items() if value and name not in ("changed", "live", "idle")}
         kept = {_STORED_NAMES.get(name, name): value for name, value in kept.items()}
-        stored = {name: {task: vars(attempt) for task, attempt in some.items()} for name, some in spans.items()}
+        spans = {"live": self.live, "idle": self.idle}
+        stored = {name: {task: vars(attempt) for task, attempt in held.items()} for name, held in spans.items()}
         return json.dumps({**kept, **stored})
 
     @property
@@ -253,7 +254,7 @@ class JobSummary:
         task, container = _task(record), record.get("container") or {}
         for before in filter(None, (record.get("giver"), record["task"])):  # the giver of a container wasted nothing
             self._end_attempt(_task({"task": before}), _moment(record), "")
-        self.between.pop(task, None)
+            self.idle.pop(_task({"task": before}), None)
         held = self.gpus.get(task.rpartition(":")[0], 0)
         attempt = AttemptSpan(task, _parse_int(record.get("attempt")), held=held, since=_moment(record))
         attempt.container, attempt.node = _text(container.get("id"), WORD), _text(container.get("node"), NAME)
@@ -268,15 +269,15 @@ class JobSummary:
         self._keep(attempt)
 
     def _attempt(self, record: Mapping[str, Any]) -> AttemptSpan:
-        """Return the attempt that goes on. If its program had ended, it has kept its container since then."""
+        """Return the attempt of a program that is about to start: maybe one whose earlier program has ended."""
         task, number = _task(record), _parse_int(record.get("attempt"))
-        if found := self.live.get(task):
-            return found
-        before = self.between.pop(task, None)
-        if before is None or before.attempt != number:
+        idle = self.idle.pop(task, None)
+        if (live := self.live.get(task)) is not None:
+            return live
+        if idle is None or idle.attempt != number:
             return AttemptSpan(task, number, since=_moment(record))
-        before.until = 0.0
-        return before
+        idle.until = 0.0
+        return idle
 
     def _keep(self, attempt: AttemptSpan) -> None:
         self.live[attempt.task] = self.changed[attempt.task, attempt.attempt] = attempt
@@ -295,21 +296,22 @@ class JobSummary:
         else:
             behind = _parse_int(record.get("epoch")) < self.epoch and self.failed
             cause = self.failed if behind else "stopped"
-        attempt = self.live.get(task)
-        self._end_attempt(task, _moment(record), "" if ok else cause)
-        if attempt is not None:
-            self.between[task] = attempt
+        self._end_attempt(task, _moment(record), "" if ok else cause, lost=bool(record.get("lost")))
 
-    def _end_attempt(self, task: str, moment: float, cause: str) -> None:
-        """End the present attempt of a task; the GPU hours that it held are wasted if there is a `cause`."""
+    def _end_attempt(self, task: str, moment: float, cause: str, lost: bool = True) -> None:
+        """End the present attempt of a task; the GPU hours that it held are wasted if there is a `cause`. Unless its
+        container is `lost`, its program may start there again."""
+        if lost:
+            self.idle.pop(task, None)
         attempt = self.live.pop(task, None)
         if attempt is None:
             return
-        attempt.until = max(moment, attempt.since)
+        begun = max(attempt.since, attempt.counted_until)
+        attempt.until = attempt.counted_until = max(moment, begun)
         self.changed[attempt.task, attempt.attempt] = attempt
-        begin, role = max(attempt.since, attempt.counted), task.rpartition(":")[0]
-        held_hours = max(0.0, attempt.until - begin) / 3600
-        attempt.counted = max(attempt.until, begin)
+        if not lost:
+            self.idle[task] = attempt
+        held_hours, role = (attempt.until - begun) / 3600, task.rpartition(":")[0]
         hours = attempt.held * held_hours
         self.gpu_hours += hours
         if hours:
@@ -326,6 +328,7 @@ class JobSummary:
     def _on_released(self, record: Mapping[str, Any]) -> None:
         for task in list(self.live):
             self._end_attempt(task, _moment(record), "released")
+        self.idle.clear()
 
     def _on_restarted(self, record: Mapping[str, Any]) -> None:
         self.epoch = _parse_int(record.get("epoch"))
@@ -349,12 +352,12 @@ class JobSummary:
         self.state, self.finished, self.diagnostics = state.value, max(moment, self.started), diagnostics
         for task in list(self.live):
             self._end_attempt(task, self.finished, "stopped")
+        self.idle.clear()
         if state is not State.SUCCEEDED:
             self.cause = cause or self.failed or ("cancelled" if state is State.CANCELLED else "other")
             if self.stopped_hours:
                 self.wasted[self.cause] = self.wasted.get(self.cause, 0.0) + self.stopped_hours
         self.stopped_hours = 0.0
-        self.between.clear()
 
 
 def _records(lines: list[bytes]) -> Iterable[Any]:
