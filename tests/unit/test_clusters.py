@@ -18,12 +18,14 @@ from click.testing import CliRunner, Result
 from howdah import Client
 from howdah.cli.history import shown_clusters
 from howdah.cli.jobs import cancel, list_jobs, status
-from howdah.client.clusters import ClusterAnswer, describe_clusters, engine_of, find_clusters
+from howdah.client.clusters import ClusterAnswer, describe_clusters, engine_of, find_clusters, find_configured_engines
+from howdah.client.engine_registry import engine, settings_for
 from howdah.client.job_list import jobs_of_answers
 from howdah.client.local_jobs import IncompleteJobList
 from howdah.config.user_file import user_file
+from howdah.engines.spark.engine import SparkEngine
 from howdah.errors import EngineUnavailable, HowdahError, JobNotFound, SpecError
-from howdah.spec import JobReport, State
+from howdah.spec import JobReport, State, uris
 
 HOWDAH = Path(sys.executable).with_name("howdah")
 
@@ -47,6 +49,21 @@ def places(name: str = "", profile: str = "") -> list[tuple[str, str]]:
 
 def test_without_profiles_there_is_this_machine() -> None:
     assert places() == places("local") == [("local", "")]
+
+
+def test_jobs_are_found_whose_application_alone_knew_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may make its SparkContext with a master of this machine that no setting names."""
+    for variable in ("SPARK_HOME", "SPARK_CONF_DIR", "HOWDAH_SPARK_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    submitted = engine(settings_for({"engine": "spark", "spark.master": "spark://127.0.0.1:7077"})).home
+    jobs = Path(uris.path(submitted), "jobs")
+    assert places() == [("local", "")]
+    jobs.mkdir(parents=True)
+    assert places() == [("local", ""), ("spark", "")]
+    assert engine_of("spark-1").home == submitted
+    assert [each.name for each in find_configured_engines()] == ["local"]  # `howdah doctor` checks no such cluster
+    elsewhere = SparkEngine({"spark.master": "spark://head:7077"})
+    assert any(problem.startswith("spark.home is not set") for problem in elsewhere.wrong_settings())
 
 
 def test_a_cluster_is_found_once_by_the_first_profile_that_leads_there() -> None:

@@ -123,13 +123,20 @@ def packed_names(path: str) -> list[str]:
 def test_howdahs_own_directories_never_travel(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the keys of other jobs nor the cache, which would grow by itself at each submission, go along."""
     monkeypatch.setenv("HOWDAH_HOME", str(data / "own"))
-    for name in ("own/state/jobs/1/key", "own/cache/ab/c", "own/slurm/jobs/2/key", "home/jobs/3/key", "home/mine"):
+    for name in (
+        "own/state/jobs/1/key",
+        "own/cache/ab/c",
+        "own/slurm/jobs/2/key",
+        "own/spark/jobs/2/key",
+        "home/jobs/3/key",
+        "home/mine",
+    ):
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).write_text("secret")
     (data / "last").symlink_to(data / "own/state/jobs/1")
     (data / "out").symlink_to(tmp_path / "disk")
     (tmp_path / "disk/state").symlink_to(data / "own/state")
-    own = {"own/state", "own/cache", "own/slurm", "last", "out/state", "home/jobs"}
+    own = {"own/state", "own/cache", "own/slurm", "own/spark", "last", "out/state", "home/jobs"}
     for job in (
         JobSpec({"w": Role("true")}, files=(".#.",)),
         JobSpec({"w": Role("true")}, inputs=(Input(".", to="i"),)),

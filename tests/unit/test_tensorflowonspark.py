@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -23,13 +24,15 @@ def _importable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
         del sys.modules[name]
 
 
-def test_nodes_register_with_the_key_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_register_with_the_key_alone(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     from tensorflowonspark import reservation
 
     monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
     monkeypatch.setenv("TFOS_SERVER_KEY", "11" * 32)
+    caplog.set_level("INFO")
     server = reservation.Server(2)
     address = server.start()
+    assert f"listening for reservations at {address}" in caplog.messages  # whoever ends a stream by it needs it
     try:
         client = reservation.Client(address)
         assert client.register({"node": 1}) == "OK"
@@ -139,3 +142,29 @@ def test_free_gpus_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_info, "_WAIT_S", 0.0)
     with pytest.raises(Exception, match="3 GPUs are wanted, and 2 are free"):
         gpu_info.get_gpus(3)
+
+
+def test_what_programs_log_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module sets up logging, unless the program has."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", logging.WARNING)
+    import tensorflowonspark
+
+    assert tensorflowonspark.__version__ == "2.2.5"
+    assert (root.level, len(root.handlers)) == (logging.INFO, 1)
+
+
+def test_a_model_is_saved_where_an_exporter_says() -> None:
+    """TensorFlow's exporter of estimators makes names of directories as bytes, which Keras refuses."""
+    from tensorflowonspark import compat
+
+    class Model:
+        def save(self, directory: str, save_format: str = "tf") -> None:
+            saved.append((directory, save_format))
+
+    saved: list[tuple[str, str]] = []
+    for given in (b"/a/1", "/a/1", Path("/a/1")):
+        compat.export_saved_model(Model(), given, is_chief=True)
+    compat.export_saved_model(Model(), b"/a/1")
+    assert saved == [("/a/1", "tf")] * 3 + [("worker_model", "tf")]

@@ -69,10 +69,10 @@ class ConfiguredEngine:
 
 
 def find_configured_engines(
-    name: str = "", profile: str = "", report_unusable: ReportUnusable = lambda *_: None
+    name: str = "", profile: str = "", report_unusable: ReportUnusable = lambda *_: None, with_jobs: bool = False
 ) -> Iterator[ConfiguredEngine]:
-    """Yield the named engine, or all engines, once for each of the user's profiles that names it or has settings for
-    it; the profile in use comes first. With `profile` only that profile is used.
+    """Yield the named engine, or all, once for each of the user's profiles that names it or has settings for it: first
+    for the profile in use. With `profile` only this one counts. `with_jobs` adds engines that may have jobs without.
 
     `report_unusable` is called for each other profile whose settings are wrong.
 
@@ -84,18 +84,25 @@ def find_configured_engines(
     others = () if profile else (each for each in settings.profiles if each != settings.profile)
     for each in (settings.profile, *others):
         try:
-            yield from _configured_engines_of_profile(infos, each)
+            yield from _configured_engines_of_profile(infos, each, with_jobs)
         except HowdahError as error:
             if each == settings.profile:
                 raise
             report_unusable("", each, error)
 
 
-def _configured_engines_of_profile(infos: Sequence[tuple[str, EngineInfo]], profile: str) -> list[ConfiguredEngine]:
+def _configured_engines_of_profile(
+    infos: Sequence[tuple[str, EngineInfo]], profile: str, with_jobs: bool
+) -> list[ConfiguredEngine]:
     named = settings_for({"profile": profile})["engine"]
     engine_info(named)
     found = (ConfiguredEngine(name, info, settings_for({"engine": name, "profile": profile})) for name, info in infos)
-    return [each for each in found if each.name == named or each.info.is_configured(each.settings.values)]
+    return [each for each in found if each.name == named or _counts(each, with_jobs)]
+
+
+def _counts(each: ConfiguredEngine, with_jobs: bool) -> bool:
+    values = each.settings.values
+    return each.info.is_configured(values) or (with_jobs and each.info.may_have_jobs(values))
 
 
 def find_clusters(
@@ -112,7 +119,7 @@ def find_clusters(
     """
     in_use = settings_for({"profile": profile}).profile
     found: dict[tuple[str, str], ConfiguredCluster] = {}
-    for each in find_configured_engines(name, profile, report_unusable):
+    for each in find_configured_engines(name, profile, report_unusable, with_jobs=True):
         try:
             made = engine(each.settings)
             found.setdefault((made.name, made.cluster), ConfiguredCluster(made, each.settings.profile))

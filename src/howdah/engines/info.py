@@ -28,6 +28,8 @@ class EngineInfo:
     """The prefix of the ids of its jobs, and of no other engine's: `slurm-`."""
     is_configured: Callable[[Mapping[str, str]], bool]
     """Returns whether these settings, or this machine, lead to a cluster of this kind. It asks no cluster."""
+    may_have_jobs: Callable[[Mapping[str, str]], bool] = lambda _: False
+    """Returns whether jobs may be found where `is_configured` is false: programs that knew the cluster brought them."""
     how_to_configure: str = ""
     """One line that says what to set if `is_configured` is false."""
     container_id: str = ""

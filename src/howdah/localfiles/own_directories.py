@@ -57,8 +57,8 @@ def own_directories(root: str, *homes: str) -> tuple[str, ...]:
     environment = os.environ
     kept = [os.path.join(home, name) for home in homes for name in ("jobs", "cache")]
     with contextlib.suppress(RuntimeError):  # in a container nobody may know a home, and nothing is kept there
-        found = state_directory(environment), cache_directory(environment), shared_directory(environment, "slurm")
-        kept += map(os.fspath, found)
+        shared = (shared_directory(environment, engine) for engine in ("slurm", "spark"))
+        kept += map(os.fspath, (state_directory(environment), cache_directory(environment), *shared))
     real = os.path.realpath(root)
     return tuple(own for own in dict.fromkeys(map(os.path.realpath, kept)) if not f"{real}/".startswith(f"{own}/"))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from howdah.errors import HowdahError
 from howdah.spark import Cluster
 from howdah.spec import Board, Resources, Role, State
 from tensorflowonspark import TFSparkNode, node_environment, reservation
@@ -214,6 +215,8 @@ def run(
     cluster.cluster_info = _cluster_info(job, roles, port)
     threading.Thread(target=_watch, args=(cluster,), daemon=True).start()
     logger.info("the cluster is the howdah job %s", job.job_id)
+    if tensorboard:
+        threading.Thread(target=_log_tensorboard, args=(job,), daemon=True).start()
     return cluster
 
 
@@ -280,6 +283,16 @@ def _cluster_info(job: Cluster, roles: Sequence[str], port: int) -> list[dict[st
             {**node, "port": port or task.ports.get("main", 0), "tb_pid": 0, "tb_port": 0, "addr": "", "authkey": ""}
         )
     return found
+
+
+def _log_tensorboard(job: Cluster) -> None:
+    """Log the address of the cluster's TensorBoard, as soon as it has one."""
+    while job.outcome is None:
+        with contextlib.suppress(HowdahError):  # the master does not answer just now
+            if address := job.tensorboard:
+                logger.info("TensorBoard running at: %s", address)
+                return
+        time.sleep(_STOP_POLL_S)
 
 
 def _watch(cluster: TFCluster) -> None:

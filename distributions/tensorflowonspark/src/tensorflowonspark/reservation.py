@@ -153,6 +153,7 @@ class Server(MessageSocket):
         with open(os.open(_key_file(port), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(self.key.hex())
         threading.Thread(target=self._accept, args=(listening,), daemon=True).start()
+        logger.info("listening for reservations at %s", (host, port))  # programs that ask for the end need the address
         return host, port
 
     def _accept(self, listening: socket.socket) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from howdah.engines.info import EngineInfo
+from howdah.localfiles.own_directories import shared_directory
 from howdah.spec.setting import Setting
 
 
@@ -16,6 +17,11 @@ def is_configured(settings: Mapping[str, str]) -> bool:
     return bool(find_cluster(settings, os.environ).master)
 
 
+def may_have_jobs(settings: Mapping[str, str]) -> bool:
+    """Return whether there is a directory of jobs. A Spark application knows its master, and no setting has to."""
+    return bool(settings.get("spark.home")) or (shared_directory(os.environ, "spark") / "jobs").is_dir()
+
+
 INFO = EngineInfo(
     engine="howdah.engines.spark.engine:SparkEngine",
     allocator="howdah.engines.spark.allocator:SparkAllocator",
@@ -23,6 +29,7 @@ INFO = EngineInfo(
     container_id=r"spark-(?P<job>[A-Za-z0-9_-]+)\.\d+\.\d+\+\d+",
     forgets_jobs=True,
     is_configured=is_configured,
+    may_have_jobs=may_have_jobs,
     how_to_configure="`howdah config set spark.master spark://HOST:7077`, or `howdah sandbox up --spark` to try it",
     checks="howdah.cli.doctor_spark:checks",
     settings={

@@ -17,6 +17,7 @@ from howdah.engines.detached_master import DetachedMasterEngine, control_directo
 from howdah.engines.options import engine_options
 from howdah.engines.spark.cluster import SparkCluster, find_cluster
 from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.localfiles.own_directories import shared_directory
 from howdah.spec import JobSpec, Plan, StagedJob, uris
 
 _ELSEWHERE = ("192.0.2.1", 9)  # an address of nobody's: the way there is the way to other machines
@@ -30,11 +31,11 @@ class SparkEngine(DetachedMasterEngine):
 
     @property
     def home(self) -> str:
-        """Return the URI of the directory of jobs, which all executors see; on one machine any directory is."""
-        home = self._settings.get("spark.home", "")
-        if not home and self._is_here:
-            home = str(uris.path(uris.of_local(Path.home() / ".howdah" / "spark")))
-        return home if "://" in home else uris.of_local(home or "/nonexistent/spark.home")
+        """Return the URI of the directory of jobs, which all executors see. Without a setting it is one of this
+        machine, where `plan` lets only jobs of a cluster on this machine be. It does not depend on the master: that
+        of a job may be known to the application alone that brought it."""
+        home = self._settings.get("spark.home", "") or str(shared_directory(os.environ, self.name))
+        return home if "://" in home else uris.of_local(home)
 
     @property
     def _cluster(self) -> SparkCluster:
