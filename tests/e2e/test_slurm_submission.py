@@ -1,4 +1,4 @@
-"""Tests submissions that Slurm refuses for a quota, or takes while its accounting is down, and whose limits they have."""
+"""Tests submissions that Slurm refuses for a quota, or takes while its accounting is down, and their limits."""
 
 from __future__ import annotations
 
