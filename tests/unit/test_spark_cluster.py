@@ -354,20 +354,42 @@ def test_a_cluster_ends_with_what_it_waits_for(
     assert (job.is_cancelled, tfcluster.tf_status["error"]) == (is_cancelled, said)
 
 
-@pytest.mark.parametrize("waits_for", ["stream", "grace"])
-def test_an_interrupt_cancels_a_cluster_that_shuts_down(
-    tfcluster: Any, monkeypatch: pytest.MonkeyPatch, waits_for: str
-) -> None:
+def test_an_interrupt_cancels_a_cluster_that_shuts_down(tfcluster: Any) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
     cluster, job = tfcluster.TFCluster(), Job()
     cluster.job, cluster.server = job, SimpleNamespace(done=False, stop=lambda: None)
-    query = SimpleNamespace(awaitTermination=interrupted) if waits_for == "stream" else None
-    monkeypatch.setattr(tfcluster, "time", SimpleNamespace(sleep=interrupted, monotonic=time.monotonic))
     with pytest.raises(KeyboardInterrupt):
-        cluster.shutdown(query, grace_secs=10)
+        cluster.shutdown(SimpleNamespace(awaitTermination=interrupted), grace_secs=10)
     assert job.is_cancelled
+
+
+@pytest.mark.parametrize("failure", ["", "worker:0 has failed"])
+def test_a_stream_stops_at_once_when_a_node_has_failed(tfcluster: Any, failure: str) -> None:
+    """A stop that waits for batches would wait for ten intervals: each of them fails."""
+    stops: list[bool] = []
+    stream = SimpleNamespace(
+        awaitTerminationOrTimeout=lambda _seconds: False,
+        stop=lambda stopSparkContext, stopGraceFully: stops.append(stopGraceFully),  # noqa: N803 - Spark's names
+    )
+    cluster = tfcluster.TFCluster()
+    cluster.job, cluster.server = Job(failure), SimpleNamespace(done=True)
+    cluster._await_end_of(stream, timeout=-1)
+    assert stops == [not failure]
+
+
+@pytest.mark.parametrize(("timeout", "limit_s"), [(100, pytest.approx(107, abs=5)), (-1, None)])
+def test_nobody_sleeps_while_nodes_end(tfcluster: Any, timeout: int, limit_s: Any) -> None:
+    """What nodes do after the feed is waited for: the time of grace is no more than a limit."""
+    limits: list[float | None] = []
+    cluster, job = tfcluster.TFCluster(), Job()
+    cluster.job, cluster.server = job, SimpleNamespace(stop=lambda: None)
+    job.shutdown = limits.append  # type: ignore[attr-defined]
+    begun = time.monotonic()
+    cluster.shutdown(grace_secs=7, timeout=timeout)
+    assert limits == [limit_s]
+    assert time.monotonic() - begun < 5
 
 
 def test_a_session_of_spark_connect_is_refused_in_one_line(pyspark: Any) -> None:

@@ -95,8 +95,9 @@ class TFCluster:
     def shutdown(self, ssc: Any = None, grace_secs: float = 0, timeout: float = 259200) -> None:
         """End the feed, and return when the nodes' functions have returned. Streaming DataFrames that feed the cluster
         are stopped, when the batch that is on its way has come. With a StreamingContext or StreamingQuery `ssc` the
-        feed ends when that has ended, or a node wants no more rows. After `timeout` seconds (-1: never) the cluster is
-        cancelled.
+        feed ends when that has ended, or a node wants no more rows. After `timeout` and `grace_secs` seconds
+        (`timeout` -1: never) the cluster is cancelled; what a node does after the feed is waited for without
+        `grace_secs`, too.
 
         Raises:
             Exception: a node has failed, or the time is over.
@@ -106,9 +107,7 @@ class TFCluster:
             with self.job.cancelled_by_interrupt():
                 if ssc is not None:
                     self._await_end_of(ssc, timeout)
-                left = None if timeout < 0 else round(max(0.0, timeout - (time.monotonic() - start)), 1)
-                if grace_secs:
-                    time.sleep(grace_secs)
+            left = None if timeout < 0 else round(max(0.0, timeout - (time.monotonic() - start)) + grace_secs, 1)
             self.job.shutdown(left)
         except Exception as error:
             tf_status["error"] = str(error)
@@ -124,8 +123,11 @@ class TFCluster:
         start = time.monotonic()
         try:
             while not await_end(_STOP_POLL_S):
-                if self.server.done or self.job.outcome is not None:
-                    ssc.stop(**({"stopSparkContext": False, "stopGraceFully": True} if is_context else {}))
+                outcome = self.job.outcome
+                if self.server.done or outcome is not None:
+                    # After a failure the batches that are left fail, too, and Spark waits for them for ten intervals.
+                    gracefully = outcome is None or outcome.state is State.SUCCEEDED
+                    ssc.stop(**({"stopSparkContext": False, "stopGraceFully": gracefully} if is_context else {}))
                     return
                 if 0 <= timeout < time.monotonic() - start:
                     raise TimeoutError(f"{self.job.job_id} goes on after {timeout:g} s")
