@@ -42,7 +42,7 @@ def action_answer(action: str) -> dict[str, Any] | None:
         **{name: {} for name in ("check", "cancel", "tensorboard/stop")},
         "save": {"saves": [[0, 2]]},
         "stacks": {
-            "stacks": {f"worker:{index}": _stack(index) for index in range(4)},
+            "stacks": _stacks(),
             "uri": "",
             "problem": "",
         },
@@ -70,6 +70,8 @@ def answer(
         return {"": job, "tasks": tasks}[call](count, state)
     if call == "timeline":
         return timeline(count)
+    if call == "stacks":
+        return {"stacks": _stacks(), "uri": f"hdfs://nn/user/ann/.howdah/jobs/{ID}/stacks/1.txt", "complete": True}
     if (call, more) == ("curves", "scalars") and points:
         return {"version": 1, "unchanged": True} if "since" in params else fake_curves.many_points(points)
     named_whole = call in ("curves", "checkpoints") or more == "merged"
@@ -91,6 +93,10 @@ def server(kind: str) -> dict[str, Any]:
         "currency": "" if only else "EUR",
         **here,
     }
+
+
+def _stacks() -> dict[str, str]:
+    return {f"worker:{index}": _stack(index) for index in range(4)}
 
 
 def _stack(index: int) -> str:

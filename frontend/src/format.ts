@@ -9,6 +9,16 @@ export function formatNumber(value: number, digits = 3): string {
   return `${Number(value.toPrecision(Math.max(digits, Math.trunc(size) === size ? 7 : digits)))}`;
 }
 
+/** Formats hours and the like: all whole digits, with commas between thousands, and to the hundredth below 100. */
+export function formatAmount(value: number): string {
+  if (value > 0 && value < 0.005) return "< 0.01";
+  return value.toLocaleString("en-US", { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 0 });
+}
+
+export function formatMoney(value: number): string {
+  return value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+}
+
 export function formatBytes(value: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let at = 0;

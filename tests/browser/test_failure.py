@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 
@@ -13,6 +14,17 @@ from playwright.sync_api import Browser, expect
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(300)]
 
+HANGING = """
+import time
+import howdah.here as here
+
+def wait_for_peer():
+    while True:
+        time.sleep(1)
+
+here.progress(0.1)
+wait_for_peer()
+"""
 PROGRAM = """
 import json
 
@@ -54,3 +66,25 @@ def test_the_exception_comes_first_and_the_decisive_lines_are_in_view(jobs: Loca
     assert exception in ticket.partition("```")[0]
     assert "train.py" in ticket.partition("```")[2]
     assert tab.wrong == []
+
+
+def test_the_stacks_of_a_job_that_hung_are_a_click_away(jobs: LocalJobs, browser: Browser) -> None:
+    (jobs.directory / "train.py").write_text(HANGING)
+    role = {
+        "command": f"{sys.executable} train.py",
+        "replicas": 2,
+        "resources": {"memory": "128MiB"},
+        "on_stall": "fail",
+    }
+    timeouts = {"stop": "1s", "stall": "5s"}
+    run = jobs.start("run", jobs.job_file("", files=["train.py"], roles={"worker": role}, timeouts=timeouts))
+    assert run.done() == 1, run.text
+    tab = Tab(browser, jobs("page", run.job).split()[-1])
+    tab.go(f"jobs/{run.job}")
+    card = tab.page.locator(".card.failure")
+    assert card.inner_text().count("no sign of progress") == 1, "once is enough"
+    card.get_by_role("button", name="Show stack traces").click()
+    dialog = tab.page.get_by_role("dialog", name="Stack traces that were kept last")
+    expect(dialog.get_by_role("heading", name="worker:0-1")).to_be_visible()
+    expect(dialog.locator("pre")).to_contain_text("wait_for_peer (train.py")
+    assert tab.looked_over("kept-stacks") == tab.wrong == []

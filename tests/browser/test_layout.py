@@ -154,6 +154,7 @@ def test_nothing_is_cut_at_any_width(history: str, stopped: str, unmade: str, br
         f"jobs/{unmade}": "main .card.failure",
         f"jobs/{stopped}/tasks/evaluator:0": "main table.small",
         "jobs": "main .virtual-table [role=row] a",
+        f"compare?jobs={stopped},{unmade}": "main table.compare-table a",
     }
     found = []
     for place, there in screens.items():
@@ -164,6 +165,18 @@ def test_nothing_is_cut_at_any_width(history: str, stopped: str, unmade: str, br
             cut = cut_texts(tab.page, may_scroll=width < DESK_WIDTH) + scrolling_sideways(tab.page)
             found += [f"{place} at {width}: {each}" for each in cut]
     assert found == []
+
+
+@pytest.mark.parametrize("place", ["events", "logs?text=done&task=chief:0"])
+def test_what_a_row_says_is_in_view_on_a_phone(history: str, stopped: str, browser: Browser, place: str) -> None:
+    tab = Tab(browser, history)
+    tab.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    tab.go(f"jobs/{stopped}/{place}")
+    texts = tab.page.locator("main .virtual-table .rows [role=cell]:last-child")
+    texts.first.wait_for()
+    box = texts.first.bounding_box()
+    assert box is not None
+    assert box["x"] < PHONE["width"] / 2
 
 
 def test_tabs_are_gone_through_by_keys(running: RunningCommand, browser: Browser) -> None:

@@ -313,6 +313,10 @@ def test_a_level_keeps_a_traceback_whole_and_its_matches_are_downloaded(jobs: Lo
     expect(found.get_by_role("status")).to_contain_text(f"{shown.count()} matches")
     lines = downloaded(tab, "Download matches").read_text().splitlines()
     assert [line.split("\t")[5] for line in lines[1:]] == shown.all_inner_texts()
+    tab.page.get_by_role("combobox", name="Level").click()
+    levels = tab.page.locator(".ant-select-item-option-content")
+    count = shown.count()
+    expect(levels).to_have_text(["All levels", f"Warnings, errors{count}", f"Errors{count}"])
     assert tab.wrong == []
     tab.page.context.close()
     jobs("cancel", run.job)

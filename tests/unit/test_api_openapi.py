@@ -9,7 +9,7 @@ from typing import Any
 
 import event_files as files
 import pytest
-from history_jobs import begun, ended, job_id, whole, write
+from history_jobs import BEGAN, begun, ended, job_id, whole, write
 from jsonschema import Draft202012Validator
 from test_eventfiles_checkpoint_contents import safetensors
 from test_history_server import Caller, ask, options
@@ -19,6 +19,7 @@ from howdah.api.routes import ACTIONS, ROUTES
 from howdah.eventfiles.proto import event_pb2
 from howdah.history.server import HistoryServer
 from howdah.spec import Checkpoint, uris
+from howdah.spec.events import StacksTaken
 from howdah.spec.job import Board
 
 JSON = {call.path: call for call in ROUTES if "/" not in call.answer}
@@ -81,7 +82,10 @@ def test_each_call_answers_as_it_is_described(tmp_path: Path) -> None:
     places = {"board": Board(str(runs)), "checkpoint": Checkpoint(uris.of_local(kept))}
     whole(home, 2)
     one = "local-1"
-    log = write(home, one, [*begun(1, **places), *ended(1)])  # type: ignore[arg-type]
+    stacks = StacksTaken(BEGAN + 1020, uri=uris.of_local(home / "jobs" / one / "stacks" / "1.txt"))
+    log = write(home, one, [*begun(1, **places), stacks, *ended(1)])  # type: ignore[arg-type]
+    (log.parent / "stacks").mkdir()
+    (log.parent / "stacks" / "1.txt").write_text("==> worker:0 <==\nThread 1\n")
     log.write_text(log.read_text().replace('"engine":"yarn"', '"engine":"local"'))
     printed = log.parent / "tasks" / "worker-0" / "1"
     printed.mkdir(parents=True)
@@ -110,6 +114,7 @@ def test_each_call_answers_as_it_is_described(tmp_path: Path) -> None:
         of("trace", "of=node0:100")
         of("jobs/{job}/events")
         of("jobs/{job}/row")
+        assert of("jobs/{job}/stacks")["stacks"] == {"worker:0": "Thread 1\n"}
         assert of("jobs/{job}/logs/{task}", "lines=1")["first_line"] == 1
         assert [line["text"] for line in of("jobs/{job}/logs/merged", "task=worker:0")["lines"]] == ["x"]
         of("jobs/{job}/search", "text=x")

@@ -228,6 +228,13 @@ class TestEnds:
         assert only(index)["state"] == "FAILED"
         assert page(index)["jobs"][0]["duration_s"] >= 0
 
+    @pytest.mark.parametrize("running", [False, True], ids=["waiting", "running"])
+    def test_the_time_of_a_job_goes_on_also_while_it_waits(self, index: Index, home: Path, running: bool) -> None:
+        started, *others = begun(1)
+        write(home, job_id(1), [started, *(others if running else [])])
+        scan(index, home)
+        assert page(index)["jobs"][0]["duration_s"] == pytest.approx(time.time() - started.time, abs=60)
+
     def test_the_end_that_came_into_the_log_later(self, index: Index, home: Path) -> None:
         write(home, job_id(1), begun(1))
         scan(index, home)

@@ -1,7 +1,7 @@
 // Compares jobs: outcome, metrics, hyperparameters, spec and environment row by row, and their training curves.
 
 import { Button, Input } from "antd";
-import { lazy, type ReactNode, useState } from "react";
+import { Fragment, lazy, type ReactNode, useState } from "react";
 import type { ApiResponse, JobRow, ServerInfo } from "../api";
 import { EmptyState } from "../components/EmptyState";
 import { LabeledSwitch } from "../components/LabeledSwitch";
@@ -13,6 +13,10 @@ import { type CompareRow, comparisonParts } from "./comparisonRows";
 const ScalarCharts = lazy(() =>
   import("../trainingCurves/ScalarCharts").then((module) => ({ default: module.ScalarCharts })),
 );
+
+/** The least widths of a comparison's columns: narrower windows scroll it. */
+const FIELD_PX = 120;
+const JOB_PX = 180;
 
 export default function ComparePage({ server }: { server: ServerInfo }): ReactNode {
   const { query } = useRoute();
@@ -80,7 +84,7 @@ function ComparisonTable({ comparison }: { comparison: ApiResponse<"compare"> })
         />
       </div>
       <div className="scroll" tabIndex={0} role="group" aria-label={t("Compare")}>
-        <table className="small compare-table">
+        <table className="small compare-table" style={{ minWidth: FIELD_PX + jobs.length * JOB_PX }}>
           <thead>
             <tr>
               <th scope="col">{t("Field")}</th>
@@ -98,6 +102,16 @@ function ComparisonTable({ comparison }: { comparison: ApiResponse<"compare"> })
       </div>
     </section>
   );
+}
+
+/** Lets a path such as `roles.worker.command` go on in the next line where a name ends. */
+function breakAfterDots(label: string): ReactNode {
+  return label.split(/(?<=[._])/).map((part, index) => (
+    <Fragment key={`${index} ${part}`}>
+      {part}
+      <wbr />
+    </Fragment>
+  ));
 }
 
 function JobHeading({ job }: { job: JobRow }): ReactNode {
@@ -121,7 +135,7 @@ function Part({ title, rows, jobs }: { title: string; rows: CompareRow[]; jobs: 
       </tr>
       {rows.map((row) => (
         <tr key={row.label} className={row.differs ? "differs" : ""}>
-          <th scope="row">{row.label}</th>
+          <th scope="row">{breakAfterDots(row.label)}</th>
           {jobs.map((job, index) => (
             <td key={job.id}>{row.values[index]}</td>
           ))}

@@ -15,7 +15,7 @@ export function JobFilters(): ReactNode {
   const { query } = useRoute();
   const setFilter = (name: string, value: string): void => updateQuery({ [name]: value, pages: "" }, true);
   return (
-    <div className="row" style={{ marginBottom: 8 }}>
+    <div className="row filters" style={{ marginBottom: 8 }}>
       <TextFilter name="text" label={t("Search")} width={150} onChange={setFilter} />
       <TextFilter name="name" label={t("Name")} width={120} onChange={setFilter} />
       <TextFilter name="user" label={t("User")} width={110} onChange={setFilter} />
@@ -39,7 +39,7 @@ export function JobFilters(): ReactNode {
           { value: "only", label: t("Archived jobs only") },
         ]}
         onChange={(value) => setFilter("archived", value)}
-        style={{ minWidth: 170 }}
+        style={{ minWidth: 150 }}
       />
       <DateRangeFilter onChange={setFilter} />
       <Button onClick={() => updateQuery(NO_FILTERS, true)}>{t("Clear")}</Button>
@@ -50,10 +50,10 @@ export function JobFilters(): ReactNode {
 /** The first and the last day, chosen with the browser's own date picker. */
 export function DateRangeFilter({ onChange }: { onChange: (name: string, value: string) => void }): ReactNode {
   return (
-    <>
+    <span style={{ display: "flex", gap: 8 }}>
       <TextFilter type="date" name="from" label={t("From")} width={140} onChange={onChange} />
       <TextFilter type="date" name="to" label={t("To")} width={140} onChange={onChange} />
-    </>
+    </span>
   );
 }
 

@@ -4,8 +4,10 @@ import { AutoComplete, Input, message } from "antd";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { JobRow } from "../api";
 import { apiGet } from "../apiClient";
+import { formatTime } from "../format";
 import { t } from "../language";
 import { navigate } from "../router";
+import { bestFirst } from "./bestFirst";
 
 const TYPING_PAUSE_MS = 250;
 const MAX_HITS = 8;
@@ -44,7 +46,7 @@ export function JobFinder({ listsJobs }: { listsJobs: boolean }): ReactNode {
       notFoundContent={hits ? t("No matching jobs.") : null}
       onChange={(typed: string) => setText(typed)}
       onSelect={(_: string, hit: Hit) => open(hit)}
-      popupMatchSelectWidth={Math.min(380, window.innerWidth - 20)}
+      popupMatchSelectWidth={Math.min(420, window.innerWidth - 20)}
       listHeight={480}
     >
       <Input.Search
@@ -82,9 +84,9 @@ async function findHits(text: string, signal: AbortSignal): Promise<Hit[] | unde
     apiGet("jobs", {}, { text, limit: MAX_HITS }, signal).catch(() => undefined),
   ]);
   if (!jobs && !place) return undefined;
-  const hits: Hit[] = (jobs?.jobs ?? []).map((job) => ({
+  const hits: Hit[] = bestFirst(jobs?.jobs ?? [], text).map((job) => ({
     value: `${job.cluster} ${job.id}`,
-    label: <JobHit name={job.name} facts={[t(job.state), job.user, job.id, ...job.tags]} />,
+    label: <JobHit name={job.name} facts={[t(job.state), job.user, formatTime(job.started), job.id, ...job.tags]} />,
     path: ["jobs", job.id],
   }));
   if (place) {

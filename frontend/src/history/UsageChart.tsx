@@ -4,7 +4,7 @@ import { Segmented } from "antd";
 import { type ReactNode, useMemo } from "react";
 import type { UserUsage } from "../api";
 import EChart from "../charts/EChart";
-import { formatNumber } from "../format";
+import { formatAmount, formatNumber } from "../format";
 import { t } from "../language";
 import { navigate, updateQuery, useRoute } from "../router";
 import { cssVariables, lineColour, useDarkMode } from "../theme";
@@ -65,7 +65,7 @@ function barOption(days: [day: string, value: number][], title: string, dark: bo
       trigger: "item",
       formatter: ({ dataIndex }: { dataIndex: number }) => {
         const [day, value] = days[dataIndex] ?? ["", 0];
-        return `${day}\n${title}: ${formatNumber(value)}`;
+        return `${day}\n${title}: ${formatAmount(value)}`;
       },
     },
     series: [

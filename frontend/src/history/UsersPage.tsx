@@ -7,7 +7,7 @@ import { apiUrl } from "../apiClient";
 import { EmptyState } from "../components/EmptyState";
 import { StaleNotice } from "../components/StaleNotice";
 import { type TableColumn, VirtualTable } from "../components/VirtualTable";
-import { formatNumber, formatPercent } from "../format";
+import { formatAmount, formatMoney, formatPercent } from "../format";
 import { t } from "../language";
 import { updateQuery, href, useRoute } from "../router";
 import { useLatestData, usePolling } from "../usePolling";
@@ -92,12 +92,12 @@ function Total({ total, currency }: { total: UserUsage; currency: string }): Rea
     <p role="status" style={{ margin: "0 0 8px" }}>
       {t("{jobs} jobs: {gpu} GPU hours, {wasted} of them wasted, {cpu} CPU hours, {memory} GiB hours of memory", {
         jobs: total.jobs,
-        gpu: formatNumber(total.gpu_hours),
-        wasted: formatNumber(total.wasted_gpu_hours),
-        cpu: formatNumber(total.cpu_hours),
-        memory: formatNumber(total.memory_gib_hours),
+        gpu: formatAmount(total.gpu_hours),
+        wasted: formatAmount(total.wasted_gpu_hours),
+        cpu: formatAmount(total.cpu_hours),
+        memory: formatAmount(total.memory_gib_hours),
       })}
-      {total.cost !== null && ` · ${t("Cost")}: ${formatNumber(total.cost, 2)} ${currency}`}
+      {total.cost !== null && ` · ${t("Cost")}: ${formatMoney(total.cost)} ${currency}`}
     </p>
   );
 }
@@ -148,7 +148,7 @@ function numberColumn(
   width: number,
   value: (row: UserUsage) => number,
 ): TableColumn<UserUsage> {
-  const cell = (row: UserUsage): string => formatNumber(value(row));
+  const cell = (row: UserUsage): string => formatAmount(value(row));
   return { key, title, width: `${width}px`, alignEnd: true, sortValue: value, cell };
 }
 
@@ -158,5 +158,5 @@ function wastedShare(row: UserUsage): number {
 
 function describeCauses(row: UserUsage): string {
   const all = Object.entries(row.by_cause).sort((a, b) => b[1] - a[1]);
-  return all.map(([cause, hours]) => `${causeName(cause)} ${formatNumber(hours)}`).join(", ");
+  return all.map(([cause, hours]) => `${causeName(cause)} ${formatAmount(hours)}`).join(", ");
 }

@@ -1,9 +1,10 @@
 // The rows of a comparison of jobs, part by part. What differs comes first in its part.
 
 import type { ApiResponse, JobRow, SpecDifference } from "../api";
-import { formatDateTime, formatDuration, formatNumber, formatPercent, toPlainText } from "../format";
+import { formatAmount, formatDateTime, formatDuration, formatNumber, formatPercent } from "../format";
 import { t } from "../language";
 import { causeName } from "./causeNames";
+import { specText } from "./specText";
 
 const NO_VALUE = "–";
 
@@ -40,10 +41,10 @@ function outcomeRows(jobs: JobRow[]): CompareRow[] {
     [t("Progress"), (job) => formatPercent(job.progress)],
     [t("Started"), (job) => formatDateTime(job.started)],
     [t("Duration"), (job) => formatDuration(job.duration_s)],
-    [t("GPU hours"), (job) => formatNumber(job.gpu_hours)],
-    [t("Wasted GPU hours"), (job) => formatNumber(job.wasted_gpu_hours)],
-    [t("CPU hours"), (job) => formatNumber(job.cpu_hours)],
-    [t("Memory (GiB hours)"), (job) => formatNumber(job.memory_gib_hours)],
+    [t("GPU hours"), (job) => formatAmount(job.gpu_hours)],
+    [t("Wasted GPU hours"), (job) => formatAmount(job.wasted_gpu_hours)],
+    [t("CPU hours"), (job) => formatAmount(job.cpu_hours)],
+    [t("Memory (GiB hours)"), (job) => formatAmount(job.memory_gib_hours)],
     [t("Tasks"), (job) => `${job.tasks}`],
     [t("GPUs"), (job) => `${job.gpus}`],
     [t("User"), (job) => job.user],
@@ -76,7 +77,7 @@ function formatMetric({ last, min, max }: JobRow["metrics"][string]): string {
 function specRow({ path, values }: SpecDifference): CompareRow {
   return toRow(
     path,
-    values.map((value) => (value === null ? "" : toPlainText(value))),
+    values.map((value) => (value === null ? "" : specText(path, value))),
   );
 }
 

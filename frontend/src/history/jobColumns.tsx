@@ -5,7 +5,7 @@ import type { JobRow } from "../api";
 import { SafeLink } from "../components/SafeLink";
 import { StateTag } from "../components/StateTag";
 import type { TableColumn } from "../components/VirtualTable";
-import { formatDateTime, formatDuration, formatElapsed, formatNumber, formatPercent } from "../format";
+import { formatAmount, formatDateTime, formatDuration, formatElapsed, formatPercent } from "../format";
 import { t } from "../language";
 import { href } from "../router";
 import { causeName } from "./causeNames";
@@ -29,7 +29,8 @@ export function jobColumns(withClusters: boolean, withCost: boolean, more: RunCo
     {
       key: "state",
       title: t("State"),
-      width: "165px",
+      width: "150px",
+      tooltip: (row) => row.diagnostics,
       cell: (row) => (
         <StateTag
           state={row.state}
@@ -54,7 +55,7 @@ export function jobColumns(withClusters: boolean, withCost: boolean, more: RunCo
     {
       key: "duration_s",
       title: t("Duration"),
-      width: "110px",
+      width: "95px",
       alignEnd: true,
       cell: (row) => (row.duration_s ? formatDuration(row.duration_s) : formatElapsed(row.started, row.finished)),
     },
@@ -92,7 +93,7 @@ export function jobColumns(withClusters: boolean, withCost: boolean, more: RunCo
       key: "diagnostics",
       title: t("Diagnostics"),
       width: "minmax(120px, 2fr)",
-      minWindowWidth: 1300,
+      minWindowWidth: 1700,
       cell: (row) => row.diagnostics || causeName(row.cause),
       tooltip: (row) => row.diagnostics,
     },
@@ -108,7 +109,11 @@ function NameCell({ row }: { row: JobRow }): ReactNode {
       {row.url && (
         <>
           {" "}
-          <SafeLink url={row.url}>({t("live page")})</SafeLink>
+          <SafeLink url={row.url}>
+            <span role="img" aria-label={t("live page")} title={t("live page")}>
+              ↗
+            </span>
+          </SafeLink>
         </>
       )}
     </>
@@ -125,7 +130,7 @@ function textColumn(
 }
 
 function numberColumn(key: string, title: string, value: (row: JobRow) => number): TableColumn<JobRow> {
-  const cell = (row: JobRow): string => (value(row) ? formatNumber(value(row)) : "");
+  const cell = (row: JobRow): string => (value(row) ? formatAmount(value(row)) : "");
   return { key, title, width: "170px", alignEnd: true, minWindowWidth: ON_CHOICE, cell };
 }
 

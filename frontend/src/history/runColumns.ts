@@ -1,7 +1,7 @@
 // Names of columns that jobs have under names of their own, as in the API: `metric:NAME:last`, `param:NAME`.
 
 import type { JobRow } from "../api";
-import { formatDuration, formatNumber } from "../format";
+import { formatAmount, formatDuration, formatNumber } from "../format";
 import { t } from "../language";
 
 export interface RunColumn {
@@ -69,7 +69,7 @@ export function fixedNumberColumns(): RunColumn[] {
     key,
     title,
     numeric: true,
-    value: (row) => (key === "duration_s" ? formatDuration(row[key]) : formatNumber(row[key])),
+    value: (row) => (key === "duration_s" ? formatDuration(row[key]) : formatAmount(row[key])),
     raw: (row) => row[key],
   }));
 }

@@ -4,6 +4,7 @@ import { Input, Select } from "antd";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import type { Job } from "../api";
 import { apiGet } from "../apiClient";
+import { useVisibleColumns } from "../components/ColumnPicker";
 import { type TableColumn, VirtualTable } from "../components/VirtualTable";
 import { toPlainText, formatTime } from "../format";
 import { t } from "../language";
@@ -22,6 +23,8 @@ interface EventRow {
   details: string;
 }
 
+/** The length of a time of today; others have a date. */
+const CLOCK_LENGTH = 8;
 const EVENTS_PER_REQUEST = 1000;
 const MAX_EVENTS = 100_000;
 
@@ -39,6 +42,10 @@ export default function EventsTab({ job }: { job: Job }): ReactNode {
     });
     return matching.reverse();
   }, [rows, search, kind, task]);
+  const withDates = visibleEvents.some((row) => formatTime(row.time).length > CLOCK_LENGTH);
+  const columns = useVisibleColumns(
+    useMemo(() => eventColumns(withDates, unfoldedKey, setUnfoldedKey), [withDates, unfoldedKey]),
+  );
   return (
     <>
       <div className="row" style={{ marginBottom: 8 }}>
@@ -59,7 +66,7 @@ export default function EventsTab({ job }: { job: Job }): ReactNode {
       </div>
       <VirtualTable
         label={t("Events")}
-        columns={eventColumns(unfoldedKey, setUnfoldedKey)}
+        columns={columns}
         rows={visibleEvents}
         rowKey={eventKey}
         unfoldedKey={unfoldedKey}
@@ -101,16 +108,23 @@ function eventKey({ number }: EventRow): string {
   return `${number}`;
 }
 
-function eventColumns(unfoldedKey: string | undefined, unfold: (key: string | undefined) => void): TableColumn<EventRow>[] {
+function eventColumns(withDates: boolean, unfoldedKey: string | undefined, unfold: (key: string | undefined) => void): TableColumn<EventRow>[] {
   return [
     {
       key: "time",
       title: t("Time"),
-      width: "165px",
+      width: withDates ? "165px" : "85px",
       sortValue: (row) => row.number,
       cell: (row) => formatTime(row.time),
     },
-    { key: "task", title: t("Task"), width: "110px", sortValue: (row) => row.task, cell: (row) => row.task },
+    {
+      key: "task",
+      title: t("Task"),
+      width: "110px",
+      minWindowWidth: 700, // the sentence names it, too
+      sortValue: (row) => row.task,
+      cell: (row) => row.task,
+    },
     {
       key: "event",
       title: t("Event"),
@@ -135,7 +149,14 @@ function eventColumns(unfoldedKey: string | undefined, unfold: (key: string | un
       },
       tooltip: (row) => [row.sentence, row.details.slice(0, 2000)].filter(Boolean).join("\n"),
     },
-    { key: "kind", title: t("Kind"), width: "150px", sortValue: (row) => row.kind, cell: (row) => row.kind },
+    {
+      key: "kind",
+      title: t("Kind"),
+      width: "150px",
+      minWindowWidth: 700,
+      sortValue: (row) => row.kind,
+      cell: (row) => row.kind,
+    },
   ];
 }
 

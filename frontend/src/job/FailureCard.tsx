@@ -6,6 +6,8 @@ import type { Job } from "../api";
 import { copyToClipboard } from "../components/clipboard";
 import { t } from "../language";
 import { href } from "../router";
+import { describeEnd } from "./describeEnd";
+import { KeptStacksButton } from "./StackTracesButton";
 
 type Failure = NonNullable<Job["failure"]>;
 
@@ -13,13 +15,14 @@ export function FailureCard({ job }: { job: Job }): ReactNode {
   const { failure, diagnostics } = job;
   if (!failure && (!diagnostics || job.state === "SUCCEEDED")) return null;
   const says = diagnostics && !(failure?.exit && diagnostics.endsWith(failure.exit));
+  const heading = failure?.exception || failure?.exit || fallbackHeading(job);
   return (
     <section className={`card failure ${job.state}`} aria-label={t("Cause of the failure")}>
-      <h2>{failure ? failure.exception || failure.exit : fallbackHeading(job)}</h2>
+      <h2>{heading}</h2>
       {failure && (
         <p>
           <a href={href(["jobs", job.id, "tasks", failure.task])}>{failure.task}</a>{" "}
-          {t("on {node}: {exit}", { node: failure.node, exit: failure.exit })}
+          {describeEnd(failure, heading)}
         </p>
       )}
       {says && <p>{diagnostics}</p>}
@@ -29,21 +32,19 @@ export function FailureCard({ job }: { job: Job }): ReactNode {
         </p>
       )}
       {failure && failure.lines.length > 0 && <LastLines failure={failure} />}
-      {job.stacks.length > 0 && (
-        <p>
-          {t("Stack traces")}: <span className="mono">{job.stacks.at(-1)}</span>
-        </p>
-      )}
-      {failure && (
-        <div className="row">
+      <div className="row">
+        {failure && (
           <a href={href(["jobs", job.id, "logs"], lastLinePlace(failure))}>
             {t("Open the logs of this task")}
           </a>
+        )}
+        {job.stacks.length > 0 && <KeptStacksButton job={job} />}
+        {failure && (
           <Button size="small" onClick={() => void copyToClipboard(asTicket(job, failure))}>
             {t("Copy for a ticket")}
           </Button>
-        </div>
-      )}
+        )}
+      </div>
     </section>
   );
 }

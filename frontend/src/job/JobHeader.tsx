@@ -21,31 +21,34 @@ export function JobHeader({ job, unreachable }: { job: Job; unreachable: boolean
   const permission = unreachable ? "no" : actionPermission;
   const stateUnknown = unreachable && !ended;
   const hasActions = !ended && "cancel" in job.can;
+  const showsProgress = !ended && !unreachable && (job.state === "RUNNING" || (job.progress ?? 0) > 0);
   return (
     <>
-      <div className="job-header">
-        <h1>{job.name || job.id}</h1>
-        <StateTag
-          state={stateUnknown ? "PENDING" : job.state}
-          text={stateUnknown ? t("was {state}", { state: t(job.state) }) : undefined}
-        />
-        <span className="muted">
-          {[job.id, job.user, job.queue, job.engine, job.framework].filter(Boolean).join(" · ")}
-          {job.started > 0 && ` · ${formatElapsed(job.started, job.finished)}`}
-        </span>
-        {!ended && !unreachable && <JobProgress job={job} />}
-      </div>
-      <div className="row" style={{ marginTop: 6 }}>
-        {hasActions && <SnapshotButton job={job} permitted={permission === "yes"} />}
-        {!hasActions && job.saves.length > 0 && <SnapshotButton job={job} permitted={false} />}
-        <TensorBoardButton job={job} permitted={permission === "yes"} />
-        <RunAgainButton job={job} />
-        {hasActions && <CancelButton job={job} permitted={permission === "yes"} />}
-        {job.links.map((link) => (
-          <SafeLink key={`${link.kind} ${link.name} ${link.url}`} url={link.url}>
-            {link.name || link.url}
-          </SafeLink>
-        ))}
+      <div className="job-top">
+        <div className="job-header">
+          <h1>{job.name || job.id}</h1>
+          <StateTag
+            state={stateUnknown ? "PENDING" : job.state}
+            text={stateUnknown ? t("was {state}", { state: t(job.state) }) : undefined}
+          />
+          <span className="muted">
+            {[job.id, job.user, job.queue, job.engine, job.framework].filter(Boolean).join(" · ")}
+            {job.started > 0 && ` · ${formatElapsed(job.started, job.finished)}`}
+          </span>
+          {showsProgress && <JobProgress job={job} />}
+        </div>
+        <div className="row">
+          {hasActions && <SnapshotButton job={job} permitted={permission === "yes"} />}
+          {!hasActions && job.saves.length > 0 && <SnapshotButton job={job} permitted={false} />}
+          <TensorBoardButton job={job} permitted={permission === "yes"} />
+          <RunAgainButton job={job} />
+          {hasActions && <CancelButton job={job} permitted={permission === "yes"} />}
+          {job.links.map((link) => (
+            <SafeLink key={`${link.kind} ${link.name} ${link.url}`} url={link.url}>
+              {link.name || link.url}
+            </SafeLink>
+          ))}
+        </div>
       </div>
       {hasActions && !unreachable && permission !== "yes" && <HowToAct job={job} expired={permission === "expired"} />}
     </>

@@ -1,8 +1,9 @@
 // Shows the stack traces of the threads of one running task, or of all: tasks with equal ones share a card.
 
-import { Button, Modal } from "antd";
+import { Button, message, Modal } from "antd";
 import { type ReactNode, useState } from "react";
 import type { ActionResponse, Job } from "../api";
+import { apiGet } from "../apiClient";
 import { copyToClipboard } from "../components/clipboard";
 import { t } from "../language";
 import { getActionToken } from "../tokens";
@@ -10,7 +11,7 @@ import { groupStacks, type StackGroup } from "./groupStacks";
 import { compactTaskNames } from "./taskNames";
 import { useJobAction } from "./useJobAction";
 
-type Result = ActionResponse<"stacks">;
+type Result = Pick<ActionResponse<"stacks">, "stacks" | "uri" | "problem">;
 
 /** Without `task`, the stack traces of all tasks are shown. */
 export function StackTracesButton({ job, task = "" }: { job: Job; task?: string }): ReactNode {
@@ -43,6 +44,42 @@ export function StackTracesButton({ job, task = "" }: { job: Job; task?: string 
         destroyOnHidden
       >
         {result && (task ? <TaskStack result={result} text={result.stacks[task] ?? ""} /> : <AllStacks result={result} />)}
+      </Modal>
+    </>
+  );
+}
+
+/** Shows the stack traces that were kept last, of a job that may have ended. */
+export function KeptStacksButton({ job }: { job: Job }): ReactNode {
+  const [pending, setPending] = useState(false);
+  const [result, setResult] = useState<Result>();
+  const [open, setOpen] = useState(false);
+  const show = async (): Promise<void> => {
+    setPending(true);
+    try {
+      const { stacks, uri } = await apiGet("jobs/{job}/stacks", { job: job.id });
+      setResult({ stacks, uri, problem: "" });
+      setOpen(true);
+    } catch (error) {
+      void message.error((error as Error).message, 8);
+    } finally {
+      setPending(false);
+    }
+  };
+  return (
+    <>
+      <Button size="small" loading={pending} onClick={() => void show()}>
+        {t("Show stack traces")}
+      </Button>
+      <Modal
+        open={open}
+        onCancel={() => setOpen(false)}
+        footer={null}
+        title={t("Stack traces that were kept last")}
+        width="95vw"
+        destroyOnHidden
+      >
+        {result && <AllStacks result={result} />}
       </Modal>
     </>
   );

@@ -132,11 +132,11 @@ function EventList({ job, timeline }: { job: string; timeline: TimelineAnswer })
           <tbody>
             {timeline.marks.slice(-500).map((event) => (
               <tr key={`${event.time} ${event.kind} ${event.task} ${event.text}`}>
-                <td className="nowrap">{formatTime(event.time)}</td>
-                <td className={`nowrap ${event.kind === "failed" || event.kind === "lost" ? "bad" : ""}`}>
+                <td className="narrow">{formatTime(event.time)}</td>
+                <td className={`narrow ${event.kind === "failed" || event.kind === "lost" ? "bad" : ""}`}>
                   {eventName(event.kind)}
                 </td>
-                <td>{event.task && <a href={href(["jobs", job, "tasks", event.task])}>{event.task}</a>}</td>
+                <td className="narrow">{event.task && <a href={href(["jobs", job, "tasks", event.task])}>{event.task}</a>}</td>
                 <td>{event.text}</td>
               </tr>
             ))}

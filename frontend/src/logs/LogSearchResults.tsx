@@ -5,6 +5,7 @@ import { type ReactNode, useMemo } from "react";
 import type { LogMatch, Job } from "../api";
 import { apiUrl } from "../apiClient";
 import { LabeledSwitch } from "../components/LabeledSwitch";
+import { useVisibleColumns } from "../components/ColumnPicker";
 import { type TableColumn, VirtualTable } from "../components/VirtualTable";
 import { formatBytes, formatDuration, formatTime } from "../format";
 import { t } from "../language";
@@ -34,7 +35,7 @@ export function LogSearchResults({ job, text, level, task, searchCount, onRepeat
   const searched = { text, regex, level, task: scope === SHOWN_TASK ? task : scope };
   const params = { ...searched, limit: MAX_MATCHES };
   const polled = usePolling("jobs/{job}/search", { job: job.id }, params, 0, false, searchCount);
-  const columns = useMemo(() => matchColumns(), []);
+  const columns = useVisibleColumns(useMemo(() => matchColumns(), []));
   const response = polled.data;
   return (
     <section aria-label={t("Search results")} style={{ marginBottom: 10 }}>
@@ -92,7 +93,7 @@ function matchColumns(): TableColumn<LogMatch>[] {
     {
       key: "task",
       title: t("Task"),
-      width: "130px",
+      width: "110px",
       sortValue: (hit) => hit.task,
       cell: (hit) => (
         <button type="button" className="link-button" onClick={() => openMatch(hit)}>
@@ -101,11 +102,12 @@ function matchColumns(): TableColumn<LogMatch>[] {
         </button>
       ),
     },
-    { key: "stream", title: t("Stream"), width: "80px", cell: (hit) => hit.stream },
+    { key: "stream", title: t("Stream"), width: "80px", minWindowWidth: 700, cell: (hit) => hit.stream },
     {
       key: "line",
       title: t("Line"),
       width: "80px",
+      minWindowWidth: 700,
       alignEnd: true,
       sortValue: (hit) => hit.line,
       cell: (hit) => hit.line,
@@ -114,6 +116,7 @@ function matchColumns(): TableColumn<LogMatch>[] {
       key: "time",
       title: t("Time"),
       width: "100px",
+      minWindowWidth: 700,
       sortValue: (hit) => hit.time ?? 0,
       cell: (hit) => (hit.time ? formatTime(hit.time) : ""),
     },

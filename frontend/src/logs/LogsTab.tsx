@@ -10,6 +10,7 @@ import { taskNames } from "../job/taskNames";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
 import { BEGINNING } from "./LogReader";
+import { LevelFilter } from "./LevelFilter";
 import { LogSearchResults } from "./LogSearchResults";
 import { type LogOptions, LogView } from "./LogView";
 import { MergedLog } from "./MergedLog";
@@ -86,17 +87,7 @@ export default function LogsTab({ job }: { job: Job }): ReactNode {
           ]}
           onChange={(value) => showLog({ stream: value })}
         />
-        <Select
-          aria-label={t("Level")}
-          value={level}
-          options={[
-            { value: "", label: t("All levels") },
-            { value: "warning", label: t("Warnings, errors") },
-            { value: "error", label: t("Errors") },
-          ]}
-          onChange={chooseLevel}
-          style={{ width: 160 }}
-        />
+        <LevelFilter job={job.id} scope={merged ? scope : task} level={level} onChange={chooseLevel} />
         {!merged && (
           <a href={apiUrl("jobs/{job}/logs/{task}/download", { job: job.id, task }, { stream, attempt })} download>
             {t("Download")}

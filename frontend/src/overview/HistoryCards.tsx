@@ -5,7 +5,7 @@ import { type ReactNode, useState } from "react";
 import type { Job, JobRow } from "../api";
 import { DescriptionList } from "../components/DescriptionList";
 import { LabeledSwitch } from "../components/LabeledSwitch";
-import { formatNumber } from "../format";
+import { formatAmount, formatMoney } from "../format";
 import { useJobAction } from "../job/useJobAction";
 import { t } from "../language";
 import { href } from "../router";
@@ -45,10 +45,10 @@ function Cost({ row, cost, currency }: { row: JobRow; cost: number; currency: st
   return (
     <DescriptionList
       items={[
-        [t("Attempts that have ended"), `${formatNumber(cost, 2)} ${currency}`],
-        [t("GPU hours"), row.gpu_hours > 0 && formatNumber(row.gpu_hours)],
-        [t("CPU hours"), formatNumber(row.cpu_hours)],
-        [t("Memory (GiB hours)"), formatNumber(row.memory_gib_hours)],
+        [t("Attempts that have ended"), `${formatMoney(cost)} ${currency}`],
+        [t("GPU hours"), row.gpu_hours > 0 && formatAmount(row.gpu_hours)],
+        [t("CPU hours"), formatAmount(row.cpu_hours)],
+        [t("Memory (GiB hours)"), formatAmount(row.memory_gib_hours)],
       ]}
     />
   );

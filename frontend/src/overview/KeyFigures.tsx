@@ -3,7 +3,7 @@
 import type { ReactNode } from "react";
 import type { Job } from "../api";
 import { StateTag } from "../components/StateTag";
-import { formatDuration, formatNumber, formatPercent, formatTime } from "../format";
+import { formatAmount, formatDuration, formatPercent, formatTime } from "../format";
 import { hasEnded } from "../job/jobState";
 import { t } from "../language";
 import { countStates, StateCounts } from "./StateCounts";
@@ -25,7 +25,7 @@ export function KeyFigures({ job }: { job: Job }): ReactNode {
         </Figure>
         <TimeFigure job={job} />
         {gpus > 0 && (
-          <Figure name={t("GPU hours")} value={formatNumber(job.gpu_hours, 3)}>
+          <Figure name={t("GPU hours")} value={formatAmount(job.gpu_hours)}>
             {t("{count} GPU", { count: gpus })}
           </Figure>
         )}

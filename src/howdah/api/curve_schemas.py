@@ -337,6 +337,15 @@ class Stacks(TypedDict):
     problem: str
 
 
+class KeptStacks(TypedDict):
+    """The stacks that were kept last, as text, by task; they are stored at `uri`. Not `complete` if there are more than
+    an answer holds."""
+
+    stacks: dict[str, str]
+    uri: str
+    complete: bool
+
+
 class TensorBoardState(TypedDict):
     """The state of the job's TensorBoard: `url` is "" until `state` is open; ask again."""
 

@@ -70,6 +70,11 @@ class RecordedJob:
         """Return the URI of the job's directory."""
         return self._log.directory
 
+    @property
+    def shown_owner(self) -> str:
+        """Return whose files alone are shown of what the job's log names; "" for everybody's."""
+        return self._owner
+
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
         return self._log.records(since, limit)
 

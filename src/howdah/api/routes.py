@@ -255,6 +255,7 @@ ROUTES: tuple[Route, ...] = (
         "Timeline",
         cached=True,
     ),
+    Route("jobs/{job}/stacks", "job:stacks", "The stacks of the programs that were kept last.", (), "KeptStacks"),
     Route(
         "jobs/{job}/events",
         "job:events",

@@ -38,6 +38,10 @@ class JobSource(Protocol):
     def conf_dir(self) -> str:
         """Return the Hadoop configuration that reads the job's directory, "" for the usual one."""
 
+    @property
+    def shown_owner(self) -> str:
+        """Return whose files alone are shown of the job, by the name that files have there; "" for everybody's."""
+
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
         """Return the number to ask from next, and up to `limit` events as JSON from number `since` on."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 
+from howdah.api.kept_stacks import kept_stacks_uri
 from howdah.api.recorded_log import LOG, RecordedLog
 from howdah.errors import HowdahError, NotFound
 from howdah.hadoop.conf import user_on
@@ -48,8 +49,7 @@ def read_kept_stacks(report: JobReport, uri: str) -> bytes:
         NotFound, StagingError, EngineUnavailable: they can't be read there.
     """
     log = find_log(filesystem(report.directory, report.conf_dir), uris.join(report.directory, LOG))
-    name = uris.check_inner_name("/".join(uris.path(uri).split("/")[-2:]), report.directory)
-    return _read(report, uris.join(report.directory, name), log.segments[0].owner if log is not None else "")
+    return _read(report, kept_stacks_uri(report.directory, uri), log.segments[0].owner if log is not None else "")
 
 
 def shown_owner(log: RecordedLog, conf_dir: str) -> str:

@@ -146,7 +146,7 @@ def _job(row: Mapping[str, Any], now: float) -> dict[str, Any]:
     job = {name: value for name, value in row.items() if name not in ("number", "over", "sorted_by")}
     if row["over"]:
         job["url"] = ""
-    elif State(row["state"]) is State.RUNNING:
+    elif not State(row["state"]).ended:
         job["duration_s"] = max(row["duration_s"], now - row["started"])
     job |= {"archived": bool(row["archived"]), "cost": None if row["cost"] is None else round(row["cost"], 4)}
     return job | {name: round(job[name], digits) for name, digits in _DIGITS.items()}

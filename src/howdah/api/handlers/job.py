@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
 from howdah.api import curve_schemas, schemas, serializers
+from howdah.api.kept_stacks import read_last_stacks
 from howdah.api.routes import ApiRequest
 from howdah.api.timeline import timeline as job_timeline
 from howdah.wire import auth
@@ -69,6 +71,11 @@ async def tasks(call: ApiRequest) -> schemas.Tasks:
 async def timeline(call: ApiRequest) -> curve_schemas.Timeline:
     """Return the phases of the job and of each attempt."""
     return job_timeline(call.job.view)
+
+
+async def stacks(call: ApiRequest) -> curve_schemas.KeptStacks:
+    """Return the stacks that were kept last."""
+    return await asyncio.to_thread(read_last_stacks, call.job)
 
 
 async def events(call: ApiRequest) -> schemas.Events:

@@ -127,6 +127,11 @@ class MasterSource:
     async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:
         return await user_actions.execute(self._api, action, arguments, f"{self.view.user} (page)")
 
+    @property
+    def shown_owner(self) -> str:
+        """Return "": the master's own files are shown."""
+        return ""
+
     def tensorboard_url(self) -> str:
         """Return the link to TensorBoard: to the one in a container of this job, or to this job if it is a TensorBoard
         itself."""
