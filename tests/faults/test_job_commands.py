@@ -9,9 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,28 @@ def test_a_grid_is_a_job_for_each_combination(howdah: Howdah) -> None:
     refused = howdah("submit", *grid, "--output", "model", "--", "sh", "-c", "exit ${code} # ${seed}")
     assert "outputs.0.path: is the same for several jobs of the grid" in refused.stderr
     assert len(howdah("list", "-q").stdout.split()) == 4
+
+
+def test_an_address_is_told_how_a_job_ended(howdah: Howdah) -> None:
+    posted: list[dict[str, str]] = []
+
+    class Chat(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Chat) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        hook = f"http://127.0.0.1:{server.server_address[1]}/hook"
+        options = ("--set", "notify=[CHAT]", "--secret", "CHAT", "-n", "train", "--", "sh", "-c", "exit 3")
+        done = howdah("submit", "--wait", *options, CHAT=hook)
+        assert done.returncode == 1, done.stderr
+        server.shutdown()
+    (told,) = posted
+    assert (told["id"], told["name"], told["state"]) == (done.stdout.split()[0], "train", "FAILED")
+    assert told["text"].startswith(f"train ({told['id']}) FAILED: worker:0 on ")
+    assert hook not in howdah("status", "--json").stdout
 
 
 def test_who_stops_waiting_leaves_the_job_running(howdah: Howdah, environment: dict[str, str], tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ secrets: {S: hunter2}
             "roles.Ps: is '3', must be a mapping with command; `howdah schema` lists all keys (job.yaml:11)",
             "env.A: has no value: write '' for an empty text (job.yaml:12)",
             "env.1B: is not a variable name: letters, digits and _, no digit first (job.yaml:12)",
-            "files: is 'a.py', must be a list (job.yaml:13)",
+            "files: is 'a.py', must be a list, such as [a.py] (job.yaml:13)",
             "inputs.0.path: is missing (job.yaml:14)",
             "inputs.0.to: is '/x', must be a directory inside the working directory (job.yaml:14)",
             "inputs.0.roles.0: is 'wrker', which is not a role of this job (worker, Ps)"

@@ -59,3 +59,11 @@ def test_a_program_after_the_dashes_is_no_job_file(
     monkeypatch.chdir(tmp_path)
     assert "is a program, no job file" not in said(capsys, "run", "--num-nodes", "2", "--", "python", "train.py")
     assert "is a program, no job file" in said(capsys, "run", "--num-nodes", "2", "train.py")
+
+
+def test_config_list_shows_what_config_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path))
+    assert said(capsys, "config", "list", status=0) == said(capsys, "config", status=0) != ""
+    assert said(capsys, "config", "list", "--json", status=0) == said(capsys, "config", "--json", status=0)

@@ -157,7 +157,9 @@ def test_bare_commands_are_translated() -> None:
         assert translate("hbox-logs", words) == ["logs", "--all", "application_1_2"]
     directory = Path(sys.executable).parent
     done = subprocess.run([directory / "hbox-submit", "--help"], capture_output=True, text=True, timeout=60, check=True)
-    assert "--worker-gpus" in done.stdout
+    assert "[--worker-gpus …]" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert done.stdout.endswith("\nwhat each option does: docs/coming-from-xlearning.md\n")
     done = subprocess.run(
         [directory / "hbox-submit", "--version"], capture_output=True, text=True, timeout=60, check=True
     )

@@ -24,8 +24,11 @@ from howdah.spec.codec import to_json
 @click.pass_context
 def config(context: click.Context, profile: str, as_json: bool) -> None:
     """Show every setting and where it came from; `get`, `set`, `unset` for one, `path` for the file."""
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        _show_all(profile, as_json)
+
+
+def _show_all(profile: str, as_json: bool) -> None:
     settings = settings_for({"profile": profile}, engine_names())
     if as_json:
         both = {
@@ -43,6 +46,14 @@ def config(context: click.Context, profile: str, as_json: bool) -> None:
 def shown(key: str, value: str) -> str:
     """Return the value without the token of a link; `get` prints the token, too."""
     return re.sub(r"[?#].*", "#…", value) if key == HISTORY_URL else value
+
+
+@config.command("list")
+@click.option("--profile", default="", help="A profile of your configuration.")
+@json_option
+def list_(profile: str, as_json: bool) -> None:
+    """Show every setting and where it came from, as `howdah config` does."""
+    _show_all(profile, as_json)
 
 
 @config.command()

@@ -6,13 +6,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from howdah.cli.i18n import translate_stored
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.mistakes import error_lines
 from howdah.cli.run import notice, run_prepared
 from howdah.client.submit import prepare
@@ -20,6 +20,8 @@ from howdah.compat import Parsed, engine_flags
 from howdah.config import job_file
 from howdah.errors import HowdahError
 from howdah.spec import JobSpec
+
+USAGE_WIDTH = 100
 
 
 def verbatim_command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
@@ -77,3 +79,15 @@ def _prefer_last_hosts(job: JobSpec, flags: dict[str, str | None]) -> JobSpec:
     from howdah.client.previous_hosts import prefer_previous_hosts
 
     return prefer_previous_hosts(job, engine(settings_for(flags)))
+
+
+def show_usage(program: str, words: Iterable[str], page: str) -> None:
+    """Print how another system's command is called, in lines of USAGE_WIDTH, and the page that explains its options."""
+    line = program
+    for word in words:
+        if len(line) + 1 + len(word) > USAGE_WIDTH:
+            click.echo(line)
+            line = "   "
+        line += f" {word}"
+    click.echo(line)
+    click.echo(_("what each option does: {page}", page=page))

@@ -143,7 +143,10 @@ class Reader:
     def items(self, node: Node, kind: Any, place: str) -> tuple[Any, ...]:
         if isinstance(node, Items):
             return tuple(self.read(item, kind, child_place(place, str(n))) for n, item in enumerate(node.items))
-        self.refuse(node, place, "must be a list")
+        if isinstance(node, Text) and node.value and not node.null:
+            self.refuse(node, place, f"must be a list, such as [{node.value[:60]}]")
+        else:
+            self.refuse(node, place, "must be a list")
         return ()
 
     def mapping(self, node: Node, kind: Any, place: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from howdah.master.decisions import actions
 from howdah.master.decisions.executor_orders import OrderBuilder
 from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.step import step
+from howdah.master.end_notice import tell_end
 from howdah.master.event_log import LAST_S, EventLog
 from howdah.master.health import stack_dumps
 from howdah.master.health.stragglers import Stragglers
@@ -425,10 +426,8 @@ class JobMaster:
         return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
 
     async def _collect_stacks(self, action: actions.CollectStacks) -> None:
-        event = await stack_dumps.investigate_stall(
-            self.state, self.api.log_of, self.api.directory, action.tasks, action.stalled
-        )
-        self.apply(event)
+        log_of, directory = self.api.log_of, self.api.directory
+        self.apply(await stack_dumps.investigate_stall(self.state, log_of, directory, action.tasks, action.stalled))
 
     async def _record_start(self, epoch: int) -> None:
         """Write the start of `epoch` to the log, within the limit for a gang; a full disk here holds nothing up."""
@@ -467,7 +466,8 @@ class JobMaster:
             lost = f"the end of its event log could not be written: {self.log.problem}"
             print(lost, file=sys.stderr, flush=True)
             outcome = replace(outcome, diagnostics="; ".join(filter(None, (outcome.diagnostics, lost))))
-        await asyncio.gather(self.log.finish(), self.metrics_recorder.journal.finish())
+        told = tell_end(self.staged.job, self.identity.job_id, self.identity.secrets, outcome)
+        await asyncio.gather(self.log.finish(), self.metrics_recorder.journal.finish(), told)
         if time.monotonic() - self.api.followed_at < FOLLOWED_S:
             await asyncio.sleep(LAST_LINES_S)
         for container_id in (*self.state.containers, *self.tensorboard.containers):

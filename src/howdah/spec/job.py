@@ -444,6 +444,9 @@ class JobSpec:
     links: Mapping[str, str] = field(default_factory=dict)
     """Addresses to show with the job, by label; `{worker:0}` stands for that task's host, `{worker:0:main}` for its
     port of that name."""
+    notify: Tuple[str, ...] = ()
+    """Addresses that are told how the job ended, by a POST of JSON: each is an `https://…`, or the name of one of the
+    `secrets` whose value is one."""
     application_type: str = ""
     """Application type under which the cluster lists the job. Empty: HOWDAH."""
     master: Master = Master()

@@ -20,6 +20,7 @@ from howdah.spec.task import CHIEFS, chief
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
+HTTP_ADDRESS = re.compile(r"https?://[^\s/]\S*")
 VALID = re.compile(r"tensorflow|torch|all|(marker|glob):.+")
 # YARN's own rules for a node label and for a resource type.
 LABEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,254}")
@@ -254,6 +255,9 @@ def _job(job: JobSpec, frameworks: Collection[str]) -> _Found:
     for number, tag in enumerate(job.tags):
         if not tag.strip() or "," in tag or not tag.isascii() or len(tag) > 100:
             yield Mistake(f"tags.{number}", f"is {tag!r}, must be 1 to 100 ASCII characters without a comma")
+    for number, each in enumerate(job.notify):
+        if each not in job.secrets and not HTTP_ADDRESS.fullmatch(each):
+            yield Mistake(f"notify.{number}", "must be an address, https://…, or the name of one of the job's secrets")
     yield from _at_least("master.memory", job.master.memory_mib, 0, " MiB")
     yield from _at_least("master.vcores", job.master.vcores, 0)
     yield from _at_least("master.attempts", job.master.attempts, 0)

@@ -13,7 +13,7 @@ from howdah.cli.interrupts import ENDING
 from howdah.cli.run import notice, run_prepared
 from howdah.client.submit import prepare
 from howdah.compat import Parsed, engine_flags
-from howdah.compat.submission import check_and_apply, exit_codes, verbatim_command
+from howdah.compat.submission import check_and_apply, exit_codes, show_usage, verbatim_command
 from howdah.errors import HowdahError, StagingError
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def tony(argv: tuple[str, ...]) -> None:
 
     submitter, rest = mode(argv)
     if rest and rest[0].lstrip("-") in ("h", "help"):
-        click.echo(f"howdah tony [cluster|local|notebook] {' '.join(f'[--{name} …]' for name in OPTIONS)}")
+        words = ["[cluster|local|notebook]", *(f"[--{name} …]" for name in OPTIONS)]
+        show_usage("howdah tony", words, "docs/coming-from-tony.md")
         return
     _exit_like_tony(lambda: Tony(hadoop=_hadoop()).parse(argv), submitter)
 

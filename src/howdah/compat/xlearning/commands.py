@@ -8,7 +8,7 @@ from __future__ import annotations
 import click
 
 from howdah.compat import CompatCommand
-from howdah.compat.submission import exit_codes, run_parsed, verbatim_command
+from howdah.compat.submission import exit_codes, run_parsed, show_usage, verbatim_command
 
 NOT_SUBMITTED, FAILED, DETACHED = 1, 2, (130, 143)
 
@@ -30,11 +30,12 @@ def hbox_submit(argv: tuple[str, ...]) -> None:
 
 
 def _xlearning(command: CompatCommand, argv: tuple[str, ...], program: str) -> None:
+    from howdah.compat.xlearning.settings import PAGE
     from howdah.compat.xlearning.submit import OPTION_NAMES
 
     word = argv[0].lstrip("-") if argv else "help"
     if word in ("h", "help"):
-        click.echo(f"{program} {' '.join(f'[--{name} …]' for name in OPTION_NAMES)} [command …]")
+        show_usage(program, [*(f"[--{name} …]" for name in OPTION_NAMES), "[command …]"], PAGE)
     elif word == "version":
         from importlib.metadata import version
 
