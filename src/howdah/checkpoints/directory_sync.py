@@ -395,8 +395,7 @@ class DirectorySync:
         self._set_aside(name, job or str(remote.modified_ms))
 
     def _read_lock(self) -> tuple[str, int]:
-        """Return the job that has locked the directory, and the time in epoch milliseconds; ("", the end of time) if
-        none."""
+        """Return the job that has locked the directory and the time in epoch ms, ("", the end of time) if none."""
         if self._lock is None:
             held = directory_lock.read_lock(self.fs, self.uri)
             entry = self.fs.stat(uris.join(self.uri, directory_lock.NAME))
