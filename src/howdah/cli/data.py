@@ -48,7 +48,7 @@ def data(profile: str) -> None:
     """List, fetch, store, show and remove files on HDFS. Paths without a scheme are on the cluster's file system."""
     conf_dir = settings_for({"profile": profile})["hadoop_conf_dir"]
     if conf_dir:
-        os.environ["HADOOP_CONF_DIR"] = conf_dir  # what every file system of this process looks at
+        os.environ["HADOOP_CONF_DIR"] = conf_dir  # every file system of this process reads this variable
 
 
 def _uri(path: str) -> str:
@@ -245,7 +245,7 @@ def _dangling_link(uri: str) -> Entry | None:
 def _holds_home(uri: str) -> bool:
     home = _root_and_home()[1]
     homes = {home, *(uris.of_local(path.resolve()) for path in (Path.cwd(), Path.home()))}
-    if not uri.startswith("file:"):  # it may be mounted there, or what is named may be
+    if not uri.startswith("file:"):  # the home or the given path may be mounted there
         homes.add(filesystem(home).resolve(home))
     names = {uris.normalize(uri), filesystem(uri).resolve(uri)}
     return any(f"{home.rstrip('/')}/".startswith(f"{name.rstrip('/')}/") for home in homes for name in names)

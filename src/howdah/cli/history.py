@@ -105,7 +105,7 @@ def history(
 
 def _tell_link(link: str, key: bytes, as_json: bool) -> None:
     print_link(link, as_json, _("history: {url}", url=link))
-    if as_json or not sys.stderr.isatty():  # what a program reads, or a journal keeps, others may read
+    if as_json or not sys.stderr.isatty():  # others may read a pipe or a journal
         return
     notice(
         _(

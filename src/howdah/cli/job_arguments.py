@@ -111,7 +111,7 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--like", default="", metavar="JOB_ID", help="Take the file and values of an earlier job, and its engine."
     )(command)
     command = options_without_file(command)
-    # As many as there are: of two the second was meant as the program's argument, which can be said.
+    # Any number: a second one was meant as the program's argument, and the error can say so.
     return click.argument("job_files", nargs=-1, metavar="JOB_FILE", type=click.Path(path_type=Path))(command)
 
 

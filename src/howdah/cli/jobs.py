@@ -216,7 +216,7 @@ def status(job_id: str | None, profile: str, as_json: bool) -> None:
     report, view = update.report, update.view
     if view.outcome is not None:  # the end is in the log; an engine may lag behind, or have been restarted just then
         report = replace(report, state=view.outcome.state)
-    elif view.tasks and not report.state.ended:  # to an engine the job runs when its master does
+    elif view.tasks and not report.state.ended:  # for an engine, a job runs as soon as its master runs
         report = replace(report, state=view.state)
     if as_json:
         details = {name: value for name, value in describe(view).items() if value or not getattr(report, name, "")}
