@@ -67,8 +67,8 @@ printed anything.
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def bundle(job_id: str | None, to: str, profile: str, as_json: bool) -> None:
-    """Write one file about a job for whoever helps you: its events, plan and versions, ends of its logs, why it failed.
-    What looks like a secret is masked; look through the logs before you pass it on."""
+    """Write one file about a job for people who help you: its events, plan and versions, the ends of its logs, and why
+    it failed. Values that look like secrets are masked; look through the logs before you pass the file on."""
     engine, job_id = choose_job(job_id, profile)
     gathering = _Gathering(engine, report_of(engine, job_id), profile)
     path = Path(to or f"howdah-{job_id}.zip")

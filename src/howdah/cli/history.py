@@ -84,7 +84,7 @@ def history(
     profile: str,
     as_json: bool,
 ) -> None:
-    """Serve the page of all jobs, those that run and those that were, until it is stopped."""
+    """Serve the page of all jobs, running and ended, until it is stopped."""
     keep_s, idle_s = _keep(keep, remove_files), _time("--idle", idle)
     if embedded:
         _print_embed_url(embedded, engine_name, profile, f"{host}:{port}", as_json)

@@ -83,7 +83,7 @@ def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--env", multiple=True, metavar="NAME[=VALUE]", help="A variable of COMMAND, or its value here."),
         click.option("--file", "files", multiple=True, metavar="PATH[#NAME]", help="File or directory to send along."),
-        click.option("--framework", default="", help="Whose variables COMMAND gets, such as pytorch."),
+        click.option("--framework", default="", help="Framework of COMMAND, such as pytorch."),
         click.option("--vcores", default="", metavar="N", help="Virtual cores of each task."),
         click.option("--memory", default="", help="Memory of each task, such as 2GiB."),
         click.option("--gpus", default="", metavar="N", help="GPUs of each task."),
@@ -130,7 +130,7 @@ def options_without_file(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def fresh_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option of commands that submit a job with a checkpoint."""
-    return click.option("--fresh", is_flag=True, help="Begin without the checkpoint, which is kept beside.")(command)
+    return click.option("--fresh", is_flag=True, help="Begin without the checkpoint, which is renamed.")(command)
 
 
 def dry_run_option(command: Callable[..., Any]) -> Callable[..., Any]:

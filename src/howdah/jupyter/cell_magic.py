@@ -77,7 +77,7 @@ of hours."""
 @click.command(cls=CommandWithProgram, name="%%howdah")
 @job_options
 @click.option("--in", "brought", default="", metavar="NAME,NAME", help="Variables that the code uses.")
-@click.option("--out", "kept", default="", metavar="NAME,NAME", help="Variables that come back, of the first task.")
+@click.option("--out", "kept", default="", metavar="NAME,NAME", help="Variables to return from the first task.")
 @click.option("--logs", "log_tasks", default="chief", help="Whose output to show: chief, all, none, a role, a task.")
 def run_cell(brought: str, kept: str, log_tasks: str, **options: Any) -> None:
     """Run the code of the cell as a job, and wait for its end."""
