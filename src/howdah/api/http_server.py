@@ -237,7 +237,7 @@ class _Connection(asyncio.Protocol):
             self._buffer += data
         self._start_next_request()
         if len(self._buffer) > MAX_HEAD and (self._answering is not None or self._write_paused):
-            self._transport.pause_reading()  # until what was asked before is answered
+            self._transport.pause_reading()  # until the earlier requests are answered
 
     def _start_next_request(self) -> None:
         """Answer the next request once it is complete and the last answer has been written."""
@@ -320,7 +320,7 @@ class _Connection(asyncio.Protocol):
             self.deadline = self._last_read_at + self._shared.limits.limits.answer_s
         try:
             response = await self._shared.handler(request)
-        except Exception as error:  # a bug: the caller is told of it, the log has the traceback
+        except Exception as error:  # a bug: the caller gets an error, the log gets the traceback
             self._shared.report_fault(error)
             response = Response(500, b"a fault of ours: the log of this server has more\n", "text/plain")
         close, head_only = not self._keep_alive, request.method == "HEAD"

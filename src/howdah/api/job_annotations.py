@@ -171,7 +171,7 @@ def change(
             if edit_tags is not None:
                 checked |= check_changes({"tags": edit_tags(parse(before).tags)}, present_tags)
             if not before and files.exists(uri):
-                files.rename(uri, f"{uri}.{now:.0f}")  # damaged: what people wrote may still be in it
+                files.rename(uri, f"{uri}.{now:.0f}")  # damaged: it may still hold text that people wrote
             stored = {**before, **checked, "version": VERSION, "job": job_id, "changed": now, "by": by}
             with files.writing(uri, 0o644) as sink:
                 sink.write(json.dumps(stored).encode())

@@ -35,7 +35,7 @@ VIEW_HINT = "you need an access link: run `{command}` and open what it prints"
 ACT_HINT = "this needs a link that permits changes: `howdah page ID` prints one, valid for 12 hours"
 SESSION = f"{PREFIX}session"
 MIN_COMPRESSED_BYTES = 1024
-# Paths that are answered as another system answered them, each by a module that is imported at its first request.
+# Paths of another system's API. Each is answered by a module that is imported at the first request.
 _OTHER_SYSTEMS = {"/ws/": "howdah.compat.xlearning.rest"}
 
 

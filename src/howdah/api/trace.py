@@ -22,7 +22,7 @@ def trace(view: JobView, of: str) -> schemas.TraceResult | None:
             if of == attempt.container:
                 return describe(view, str(task.id), attempt.attempt, attempt)
     programs = [(each, task.id) for task in view.tasks.values() for each in task.attempts if _is_process(each, of)]
-    if programs:  # of several that had this number, one after the other, the latest
+    if programs:  # several had this number one after the other: take the latest
         latest, task_id = max(programs, key=lambda program: program[0].running)
         return describe(view, str(task_id), latest.attempt, latest)
     owners = [task for task in view.tasks.values() if _matches_place(task, of)]

@@ -198,17 +198,17 @@ class DirectorySync:
                 has_replaced_links = True
                 continue
             self._remove_gone(gone)
-            if is_marked and not self._list_fresh(seen):  # else a file was passed over
+            if is_marked and not self._list_fresh(seen):  # otherwise a file was passed over
                 self.fs.delete(self._mark)
             break
         else:
-            if not has_replaced_links:  # else what replaces them may not be stored yet
+            if not has_replaced_links:  # otherwise their replacements may not be stored yet
                 gone = self._list_superseded(gone, seen)
                 if self.rule == WHOLE or not self._replace_links((), gone):
                     self._remove_gone(gone)
         self._write_known()
         if not is_stored:
-            raise StagingError(TOO_FAST)  # who shows it names the directory
+            raise StagingError(TOO_FAST)  # the caller names the directory when it shows the error
         if again := [name for name in missing if name in self._stored]:
             template = "stored again, for somebody has removed it from {uri}: {files}"
             self.told.append(message(template, uri=self.uri, files=name_some(again)))
@@ -222,7 +222,7 @@ class DirectorySync:
         stored = StoredDirectory(self.uri, self.rule, self._known)
         try:
             there = stored.list_tree().entries if self._known else {}
-        except StagingError:  # what can't be listed must not keep anything from being stored
+        except StagingError:  # a listing that fails must not prevent files from being stored
             return []
         if self.is_alone:
             stored.remove_abandoned()
@@ -268,7 +268,7 @@ class DirectorySync:
                 continue
             for name in copies:
                 del self._known[name]
-            self._write_known()  # whoever comes after this process stores them, too
+            self._write_known()  # the next process stores them, too
             self.fs.delete(uris.join(self.uri, link))
         return bool(links)
 
@@ -411,7 +411,7 @@ class DirectorySync:
     def _list_gone(self, seen: Collection[str]) -> list[str]:
         """Return the files that were stored or fetched and are gone here. A file that can't be read still exists."""
         local = seen if self.rule == WHOLE else self._list_files()
-        # An empty directory is a program that starts over, or a mistake.
+        # An empty directory means that the program starts over, or that somebody made a mistake.
         gone = [name for name in self._known if name not in local and self._is_its_own(name)] if local else []
         unreadable = {line[: -len(_NOT_READABLE)] for line in self.skipped if line.endswith(_NOT_READABLE)}
         return [name for name in gone if not any(f"{name}/".startswith(f"{above}/") for above in unreadable)]

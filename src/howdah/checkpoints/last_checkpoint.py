@@ -111,7 +111,7 @@ class StoredDirectory:
         if not any(name in self._known for name in (*fresh, *gone)):
             return None
         tree = self.list_tree()
-        tree.note = ""  # if a replacement broke off, what is left of it is replaced as that would have been
+        tree.note = ""  # the files of an interrupted replacement are replaced as usual
         whole = self._find_whole(tree)
         files = {name for name in whole.files if is_part_of(whole, name) and not is_log(name)} if whole else set[str]()
         if whole is None or len(whole.files) < 2 or not files <= self._known.keys():
@@ -123,7 +123,7 @@ class StoredDirectory:
         others = directory_snapshot.list_files(path, root, names_left_out(self._rule))
         unfinished = {name: stamp for name, stamp in others.items() if name not in seen and new.has_part(name)}
         begun_ns = min(seen[name].modified_ns for name in written)
-        # When the program has ended, nobody finishes what was not there before: what is whole without it is stored.
+        # When the program has ended, nobody completes files that are new: store what is complete without them.
         awaited = {name: stamp for name, stamp in unfinished.items() if not last or name in files}
         is_awaited = any(self._is_awaited(name, stamp, files, begun_ns) for name, stamp in awaited.items())
         is_whole = not is_awaited and new.is_whole()

@@ -57,7 +57,7 @@ def note(
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def archive(job_ids: tuple[str, ...], undo: bool, profile: str, as_json: bool) -> None:
-    """Leave jobs out of lists that are not asked for archived ones. Nothing of them is removed."""
+    """Hide jobs from lists that do not ask for archived jobs. Nothing of the jobs is removed."""
     for wanted in job_ids:
         report = _find(wanted, profile, acts=True)
         found = change_annotation(report, {"archived": not undo})

@@ -67,16 +67,16 @@ printed anything.
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def bundle(job_id: str | None, to: str, profile: str, as_json: bool) -> None:
-    """Write one file about a job for whoever helps you: its events, plan and versions, ends of its logs, why it failed.
-    What looks like a secret is masked; look through the logs before you pass it on."""
+    """Write one file about a job for people who help you: its events, plan and versions, the ends of its logs, and why
+    it failed. Values that look like secrets are masked; look through the logs before you pass the file on."""
     engine, job_id = choose_job(job_id, profile)
     gathering = _Gathering(engine, report_of(engine, job_id), profile)
     path = Path(to or f"howdah-{job_id}.zip")
-    if os.path.lexists(path):  # told before anything is gathered
+    if os.path.lexists(path):  # reported before anything is gathered
         raise StagingError(f"{path} exists: choose another file with --to")
     notice(_("gathering what is known of {id}", id=job_id))
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as file:  # of this user alone
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as file:  # only this user reads it
             gathering.write(file)
             os.link(file.name, path)
     except FileExistsError:
@@ -114,7 +114,7 @@ class _Gathering:
             for name, texts in parts.items():
                 try:
                     for each, text in texts:
-                        archive.writestr(each, text.encode("utf-8", "backslashreplace"))  # a path may be no text
+                        archive.writestr(each, text.encode("utf-8", "backslashreplace"))  # a path may be no Unicode
                 except HowdahError as error:
                     self._note_missing(name, error)
             if self.missing:
@@ -171,7 +171,7 @@ class _Gathering:
     def _logs(self) -> Iterator[tuple[str, str]]:
         try:
             yield from self._ends_of_logs(())
-        except HowdahError as error:  # of a lost node, perhaps: the others' logs matter the more
+        except HowdahError as error:  # perhaps of a lost node: the other logs matter all the more
             self._note_missing("some logs", error)
             for task in fetch_update(self._engine, self._report.id).view.tasks:
                 try:

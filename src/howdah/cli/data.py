@@ -48,7 +48,7 @@ def data(profile: str) -> None:
     """List, fetch, store, show and remove files on HDFS. Paths without a scheme are on the cluster's file system."""
     conf_dir = settings_for({"profile": profile})["hadoop_conf_dir"]
     if conf_dir:
-        os.environ["HADOOP_CONF_DIR"] = conf_dir  # what every file system of this process looks at
+        os.environ["HADOOP_CONF_DIR"] = conf_dir  # every file system of this process reads this variable
 
 
 def _uri(path: str) -> str:
@@ -122,7 +122,7 @@ def _time_text(entry: Entry) -> str:
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 @json_option
 def get(path: str, local: str, overwrite: bool, as_json: bool) -> None:
-    """Fetch PATH, a file or a directory with all below it, to LOCAL; into LOCAL, if that is a directory."""
+    """Fetch PATH, a file or a whole directory, to LOCAL; into LOCAL, if that is a directory."""
     uri = _uri(path)
     fs = filesystem(uri)
     entry = _readable_entry(fs, uri)
@@ -181,7 +181,7 @@ def _copy(path: Path, entry: Entry) -> FileCopy:
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 @json_option
 def put(local: str, path: str, overwrite: bool, as_json: bool) -> None:
-    """Store LOCAL, a file or a directory with all below it, as PATH; a file into PATH, if that is a directory."""
+    """Store LOCAL, a file or a whole directory, as PATH; store a file in PATH, if that is a directory."""
     if not regular_file.exists(local):
         raise StagingError(f"{local}: no such file or directory")
     uri = _uri(path)
@@ -211,10 +211,10 @@ def _tell(path: str, reason: str) -> None:
 
 @data.command()
 @click.argument("path", callback=_refuse_empty)
-@click.option("-r", "--recursive", is_flag=True, help="A directory with all below it, too.")
+@click.option("-r", "--recursive", is_flag=True, help="Also remove directories, with all their content.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def rm(path: str, recursive: bool, as_json: bool) -> None:
-    """Remove PATH, a file, or what a pattern matches, for good: there is no trash."""
+    """Remove PATH, a file or all matches of a pattern, for good: there is no trash."""
     uri = _uri(path)
     fs = filesystem(uri)
     entry = _dangling_link(uri) or _literal_entry(fs, path, uri)
@@ -245,7 +245,7 @@ def _dangling_link(uri: str) -> Entry | None:
 def _holds_home(uri: str) -> bool:
     home = _root_and_home()[1]
     homes = {home, *(uris.of_local(path.resolve()) for path in (Path.cwd(), Path.home()))}
-    if not uri.startswith("file:"):  # it may be mounted there, or what is named may be
+    if not uri.startswith("file:"):  # the home or the given path may be mounted there
         homes.add(filesystem(home).resolve(home))
     names = {uris.normalize(uri), filesystem(uri).resolve(uri)}
     return any(f"{home.rstrip('/')}/".startswith(f"{name.rstrip('/')}/") for home in homes for name in names)

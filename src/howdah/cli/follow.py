@@ -70,7 +70,7 @@ def follow(
         )
         raise SystemExit(interrupts.status)
     if await_engine:
-        with contextlib.suppress(HowdahError):  # the job has ended, whoever does not answer
+        with contextlib.suppress(HowdahError):  # the job has ended, even if the engine does not answer
             interrupts.call(lambda: wait_for_end(engine, job_id, ENGINE_S))
         if not engine.one_machine:
             click.echo(_("its page is served by `howdah history` from now on"), err=True)
@@ -136,7 +136,7 @@ class _Following:
             choice = "detach"
         if choice == "ask":
             choice = _ask(self._interrupts, engine, job_id) if sys.stdin.isatty() else "cancel"
-        if choice == "cancel" and self._ended is not None:  # what the job has printed may be more than anybody reads
+        if choice == "cancel" and self._ended is not None:  # it may have printed more than anybody reads
             click.echo(_("{id} had ended already: {state}", id=job_id, state=self._ended.state.value), err=True)
             raise SystemExit(self._interrupts.status)
         if choice == "cancel":

@@ -84,7 +84,7 @@ def history(
     profile: str,
     as_json: bool,
 ) -> None:
-    """Serve the page of all jobs, those that run and those that were, until it is stopped."""
+    """Serve the page of all jobs, running and ended, until it is stopped."""
     keep_s, idle_s = _keep(keep, remove_files), _time("--idle", idle)
     if embedded:
         _print_embed_url(embedded, engine_name, profile, f"{host}:{port}", as_json)
@@ -105,7 +105,7 @@ def history(
 
 def _tell_link(link: str, key: bytes, as_json: bool) -> None:
     print_link(link, as_json, _("history: {url}", url=link))
-    if as_json or not sys.stderr.isatty():  # what a program reads, or a journal keeps, others may read
+    if as_json or not sys.stderr.isatty():  # others may read a pipe or a journal
         return
     notice(
         _(

@@ -38,7 +38,7 @@ def language() -> str:
 def _(text: str, **values: object) -> str:
     """Return `text` in the chosen language, with each `{name}` replaced."""
     if _language == "zh":
-        from howdah.locale.catalogue import COMMAND_LINE, chinese  # who reads English needs no catalogue
+        from howdah.locale.catalogue import COMMAND_LINE, chinese  # English needs no catalogue
 
         text = chinese(COMMAND_LINE).get(text, text)
     return text.format(**values) if values else text
@@ -49,7 +49,7 @@ def translate_stored(text: object) -> str:
     is known. Nothing in the result controls the terminal, because another user's log may contain anything."""
     said = str(text)
     if _language == "zh":
-        from howdah.locale.messages import render  # who reads English needs no catalogue
+        from howdah.locale.messages import render  # English needs no catalogue
 
         said = render(said, _language)
     if said.isprintable():

@@ -50,7 +50,7 @@ def init(program: tuple[str, ...], target: str, name: str, overwrite: bool, as_j
     loaded = load_command(_program_words(program), CommandOptions(**options), Path.cwd(), {}, _job_name(name), notice)
     launches = launches_of_job(loaded.spec, loaded.base_directory)
     if copies := unconnected_copies(loaded.spec, loaded.base_directory, loaded.sources, launches):
-        notice(copies)  # the file names the framework, so that no submission tells it
+        notice(copies)  # the file names the framework, so submissions do not report this
     text = "".join(f"{line}\n" for line in _lines(loaded.spec))
     if target == "-":
         click.echo(text, nl=False)

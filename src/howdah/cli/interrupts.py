@@ -85,7 +85,7 @@ class Interrupts:
         return self
 
     def __exit__(self, *error: object) -> None:
-        # A signal that comes late is of those that were taken, and the command ends now.
+        # If a signal was handled and the command ends now, ignore signals that come later.
         for number, before in self._before.items():
             signal.signal(number, signal.SIG_IGN if self._taken and self._ends_process else before)
 

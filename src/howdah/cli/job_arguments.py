@@ -85,7 +85,7 @@ def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--env", multiple=True, metavar="NAME[=VALUE]", help="A variable of COMMAND, or its value here."),
         click.option("--file", "files", multiple=True, metavar="PATH[#NAME]", help="File or directory to send along."),
-        click.option("--framework", default="", help="Whose variables COMMAND gets, such as pytorch."),
+        click.option("--framework", default="", help="Framework of COMMAND, such as pytorch."),
         click.option("--vcores", default="", metavar="N", help="Virtual cores of each task."),
         click.option("--memory", default="", help="Memory of each task, such as 2GiB."),
         click.option("--gpus", default="", metavar="N", help="GPUs of each task."),
@@ -113,7 +113,7 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--like", default="", metavar="JOB_ID", help="Take the file and values of an earlier job, and its engine."
     )(command)
     command = options_without_file(command)
-    # As many as there are: of two the second was meant as the program's argument, which can be said.
+    # Any number: a second one was meant as the program's argument, and the error can say so.
     return click.argument("job_files", nargs=-1, metavar="JOB_FILE", type=click.Path(path_type=Path))(command)
 
 
@@ -132,7 +132,7 @@ def options_without_file(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def fresh_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option of commands that submit a job with a checkpoint."""
-    return click.option("--fresh", is_flag=True, help="Begin without the checkpoint, which is kept beside.")(command)
+    return click.option("--fresh", is_flag=True, help="Begin without the checkpoint, which is renamed.")(command)
 
 
 def dry_run_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -64,7 +64,7 @@ MAX_NAME = 40
 )
 @click.option("--on", "engine_name", default="", help="Only this engine's jobs.")
 @click.option("--history", is_flag=True, help="Also jobs that only a history server knows, including other users'.")
-@click.option("--user", default="", metavar="NAMES", help="Only these users' jobs, with commas between.")
+@click.option("--user", default="", metavar="NAMES", help="Only the jobs of these users, separated by commas.")
 @click.option("--state", default="", metavar="STATES", help="Only jobs in these states, such as FAILED,CANCELLED.")
 @click.option("--name", default="", metavar="TEXT", help="Only jobs with this in their name.")
 @click.option("--text", default="", metavar="WORDS", help="Only jobs with all these words in name, id or diagnostics.")
@@ -75,7 +75,7 @@ MAX_NAME = 40
     "--limit", type=click.IntRange(1), metavar="N", help="List at most N jobs; 30, or 200 with --history, without it."
 )
 @click.option("--profile", default="", help="A profile of your configuration.")
-@click.option("-o", "--format", "form", type=click.Choice(FORMS), default="table", help="What to print of each job.")
+@click.option("-o", "--format", "form", type=click.Choice(FORMS), default="table", help="Output format.")
 @click.option("-q", "--quiet", "form", flag_value="id", help="Only ids, as -o id.")
 @click.option("--json", "form", flag_value="json", help="One JSON object a line, as -o json.")
 def list_jobs(
@@ -219,7 +219,7 @@ def status(job_id: str | None, profile: str, as_json: bool) -> None:
     report, view = update.report, update.view
     if view.outcome is not None:  # the end is in the log; an engine may lag behind, or have been restarted just then
         report = replace(report, state=view.outcome.state)
-    elif view.tasks and not report.state.ended:  # to an engine the job runs when its master does
+    elif view.tasks and not report.state.ended:  # for an engine, a job runs as soon as its master runs
         report = replace(report, state=view.state)
     if as_json:
         details = {name: value for name, value in describe(view).items() if value or not getattr(report, name, "")}

@@ -45,7 +45,7 @@ def _ended_daemons(error: HowdahError) -> list[str]:
 
 def problem_in_chinese(problem: str) -> str:
     """Return a problem in Chinese if its template is known; otherwise as it is."""
-    from howdah.locale.catalogue import MISTAKE  # who reads English needs no catalogue
+    from howdah.locale.catalogue import MISTAKE  # English needs no catalogue
     from howdah.locale.stored_sentences import in_chinese
 
     return in_chinese(problem, MISTAKE)
@@ -70,7 +70,7 @@ def show_usage_error(error: click.ClickException, words: Sequence[str]) -> None:
 
         own = takewhile(lambda word: word != "--", words)
         program = next((word for word in own if Path(word).suffix in PROGRAMS and Path(word).is_file()), None)
-        if program is not None:  # whose option it is
+        if program is not None:  # the unknown option was meant for this program
             (line,) = error_lines(refuse_program(Path(program)))
             click.echo(line, err=True)
 

@@ -31,8 +31,8 @@ from howdah.wire import auth
 
 @click.command(epilog=examples("howdah page --open", "howdah page resnet --look-only"))
 @job_argument()
-@click.option("--look-only", is_flag=True, help="A link to share: its holder can look, and change nothing.")
-@click.option("--embed", is_flag=True, help="A link for other people's pages: the job's curves alone.")
+@click.option("--look-only", is_flag=True, help="A link to share, which permits no changes.")
+@click.option("--embed", is_flag=True, help="A link for other people's pages: only the job's curves.")
 @click.option("--open", "opens", is_flag=True, help="Open it in this machine's browser.")
 @click.option("--hours", default=HOURS, metavar="N", help="Hours for which the link permits changes.")
 @click.option("--profile", default="", help="A profile of your configuration.")
@@ -40,9 +40,9 @@ from howdah.wire import auth
 def page(
     job_id: str | None, look_only: bool, embed: bool, opens: bool, hours: int, profile: str, as_json: bool
 ) -> None:
-    """Print a link to the page of JOB_ID. Who has it may cancel the job: pass on one with --look-only instead.
-    The page of an ended job is at a history server, which is started where there is none. If the server is yours, the
-    link permits to change the job's note and tags, and to archive it."""
+    """Print a link to the page of JOB_ID. Everybody who has the link may cancel the job: share a link made with
+    --look-only instead. The page of an ended job is at a history server; one is started if there is none. If the server
+    is yours, the link also permits changing the job's note and tags, and archiving the job."""
     if not 0 < hours <= 24 * 30:
         raise SpecError.at("--hours", f"is {hours}, must be from 1 to {24 * 30}")
     engine, job_id = choose_job(job_id, profile)

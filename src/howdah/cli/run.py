@@ -325,6 +325,6 @@ def follow_submitted(
     except KeyboardInterrupt:
         notice(_("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
         raise SystemExit(interrupts.status) from None
-    except BrokenPipeError:  # the reader of our output has ended (`| head`); the job goes on
+    except BrokenPipeError:  # the reader of our output has exited (`| head`); the job goes on
         notice(_("the job goes on; `howdah attach {id}` follows it, `howdah cancel {id}` ends it", id=job_id))
         raise

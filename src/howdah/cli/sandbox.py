@@ -33,7 +33,7 @@ def sandbox() -> None:
 @click.option("--slurm", is_flag=True, help="Start Slurm instead, beside whatever else is up.")
 @click.option("--kubernetes", is_flag=True, help="Start Kubernetes instead, as root; it is built once, in 10 minutes.")
 @click.option("--spark", is_flag=True, help="Start Spark instead; it is fetched once, 456 MB.")
-@click.option("--nodes", type=click.IntRange(1, 20), help="Nodes; 3 by default, 2 of Kubernetes and Spark.")
+@click.option("--nodes", type=click.IntRange(1, 20), help="Number of nodes; 3 by default, 2 for Kubernetes and Spark.")
 @click.option("--memory", metavar="MEMORY", help="Memory that each node offers for jobs; 8GiB by default.")
 @click.option(
     "--vcores", type=click.IntRange(1), metavar="N", help="Virtual cores that each node offers; 8 by default."
@@ -49,8 +49,8 @@ def up(
     vcores: int | None,
     as_json: bool,
 ) -> None:
-    """Start it, or what of it has ended; with several of the options, each of them. `howdah run --on yarn` (or slurm,
-    kubernetes) uses it, unless HADOOP_CONF_DIR (SLURM_CONF, KUBECONFIG) says otherwise."""
+    """Start the sandbox, or those of its daemons that have ended. Several of the options start several systems. `howdah
+    run --on yarn` (or slurm, kubernetes) uses it, unless HADOOP_CONF_DIR (SLURM_CONF, KUBECONFIG) says otherwise."""
     sizes = {"nodes": nodes, "memory_mib": _mib(memory), "vcores": vcores}
     given = {name: value for name, value in sizes.items() if value is not None}
     if hadoop is not None or not (slurm or kubernetes or spark):

@@ -78,7 +78,7 @@ def tensorboard(
     profile: str,
     as_json: bool,
 ) -> None:
-    """TensorBoard of JOB_ID, or of all jobs that you may read, wherever their event files are."""
+    """Show the TensorBoard of JOB_ID, or of all jobs that you may read, wherever their event files are."""
     request: dict[str, Any] = {"port": port, "idle_s": idle * 60, "title": job_id or "howdah"}
     if job_id:
         engine, job_id = choose_job(job_id, profile, acts=stop)

@@ -121,7 +121,7 @@ class Plain:
 
     def _print(self, text: str) -> None:
         if "\x1b" in text:
-            click.echo(text, file=self.out)  # without colours where there are none, which takes as long again
+            click.echo(text, file=self.out)  # `echo` takes twice as long, and is needed only for colours
         else:
             print(text, file=self.out, flush=True)
 

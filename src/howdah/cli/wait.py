@@ -90,7 +90,7 @@ def wait_for_jobs(
     except CallTimeout:
         reports = _last_look(list(left.values()), interrupts)
         for (_engine, job_id), last in zip(left.values(), reports, strict=True):
-            if last is not None and last.state.ended:  # it has, in this moment, or its news came late
+            if last is not None and last.state.ended:  # it ended just now, or the news came late
                 states.add(last.state)
                 _print(last, as_json)
                 continue
@@ -142,7 +142,7 @@ def _wait(engine: Engine, job_id: str, only_end: bool) -> JobReport:
     report = report_of(engine, job_id)
     for update in Follower(engine, job_id, retry_s=PATIENCE_S).updates():
         outcome, report = update.view.outcome, update.report
-        if outcome is not None:  # which the engine learns a little later
+        if outcome is not None:  # the engine learns of it a little later
             report = replace(report, state=outcome.state, diagnostics=outcome.diagnostics)
             with contextlib.suppress(HowdahError):
                 return wait_for_end(engine, job_id, ENGINE_S) or report

@@ -96,7 +96,7 @@ def explain_update(engine: Engine, update: Update) -> Explanation:
     report, view, events = update.report, update.view, update.events
     if view.outcome is not None and not report.state.ended:  # the engine notices the end a little later than the log
         report = replace(report, state=view.outcome.state, diagnostics=view.outcome.diagnostics)
-    elif view.tasks and not report.state.ended:  # to an engine the job runs when its master does
+    elif view.tasks and not report.state.ended:  # for an engine, a job runs as soon as its master runs
         report = replace(report, state=view.state)
     moments = [event for event in events if isinstance(event, _COURSE_EVENTS)][-MAX_COURSE_EVENTS:]
     failures = [event for event in events if isinstance(event, Ended) and event.counts and not event.exit.ok]
@@ -113,7 +113,7 @@ def explain_update(engine: Engine, update: Update) -> Explanation:
         found.pending_reasons.extend(
             engine.pending_reasons(report.id, elastic_roles(job, events) if job else None, found.missing)
         )
-    if found.missing and not found.pending_reasons and view.waiting is not None:  # what the master has learnt
+    if found.missing and not found.pending_reasons and view.waiting is not None:  # from the master's event
         found.pending_reasons.extend(PendingReason("said", {"text": text}) for text in view.waiting.reasons)
     return found
 

@@ -204,7 +204,7 @@ class Follower:
                         self._unread_streams.discard((event.task, stream))
             fresh = self._since_takeover(news.events) if first else news.events
             self._shown_until = max((event.time for event in fresh), default=self._shown_until)
-            # What a program has printed comes before its end, all of it: it may be far ahead of who reads it.
+            # Print all output of a program before its end: the program may be far ahead of the reader.
             ended = {event.task for event in fresh if isinstance(event, Ended)} & self._ended_tasks()
             yield from self._updates_of_logs(report, [each for each in self._chosen_streams() if each[0] in ended])
             yield Update(self.view, report, fresh, self._new_logs(self._chosen_streams()))

@@ -53,7 +53,7 @@ def begin_fresh(plan: Plan, notice: Notice) -> Iterator[None]:
 def _rename(fs: FileSystem, directory: str, found: Entry, ending: str) -> str:
     """Rename a directory, or the target of a link; return the old path of the renamed directory."""
     if found.is_dir and uris.split(directory)[0] == "file" and os.path.islink(uris.path(directory)):  # noqa: PTH114
-        with suppress(StagingError):  # a mount, or in a directory of somebody else's: then the link
+        with suppress(StagingError):  # a mount, or in a directory of another user: then rename the link
             target = fs.resolve(directory)
             fs.rename(target, target + ending)
             return target

@@ -114,7 +114,7 @@ def _wait_while_it_stops(
         report = report_of(engine, job_id)
         if report.state.ended:
             return report
-        url = report.master or url  # of a master that has taken over
+        url = report.master or url  # a new master may have taken over
         try:
             with MasterClient(url, key) as master:
                 batch = master.events(since, ASK_S if since else 0.0)

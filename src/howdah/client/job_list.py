@@ -96,7 +96,7 @@ def find_history_servers(profile: str = "") -> Iterator[KnownHistoryServer]:
     settings = settings_for({"profile": profile})
     links = {settings.profile: settings[HISTORY_URL]}
     for each in () if profile else settings.profiles:
-        with contextlib.suppress(SpecError):  # a profile that is wrong leads nowhere
+        with contextlib.suppress(SpecError):  # a wrong profile has no cluster
             links.setdefault(each, settings_for({"profile": each})[HISTORY_URL])
     profile_of_link = {link: each for each, link in reversed(links.items()) if link}
     are_known = bool(profile_of_link)

@@ -77,7 +77,7 @@ def find_job(
         assert answer.error is not None
         report_silent(answer.engine, answer.profile, answer.error)
     found = choose(wanted, _newest_first(clusters, answers))
-    if found is None and engine_name:  # whose clusters have said so
+    if found is None and engine_name:  # its clusters have answered
         raise _not_found(wanted, engine_name, answers)
     if silent and (must_hear_all or found is None):
         reasons = "; ".join(f"{answer.place}: {answer.error}" for answer in silent)

@@ -105,7 +105,7 @@ class LocalJobs(JobsApi):
         for _, piece in engine.logs(job_id, task, stream):
             is_empty = False
             yield piece
-        if is_empty and (view := self.job(job_id)).tasks:  # of a job that never began no task is known
+        if is_empty and (view := self.job(job_id)).tasks:  # a job that never began has no known tasks
             tasks_of(view, str(task))
 
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -120,7 +120,7 @@ class LocalJobs(JobsApi):
                 report = settled_report(engine, job_id)
                 if not report.state.ended:
                     raise
-        with ThreadPoolExecutor(1) as thread:  # the caller's may run an event loop, as in a notebook
+        with ThreadPoolExecutor(1) as thread:  # the caller's thread may run an event loop, as in a notebook
             response = thread.submit(asyncio.run, _answer_ended(engine, report, path, encode_query(query))).result()
         answer: Mapping[str, Any] = decode_answer(path, response.status, response.body)
         return answer

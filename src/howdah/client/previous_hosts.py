@@ -19,7 +19,7 @@ from howdah.spec.view import JobView
 def prefer_previous_hosts(job: JobSpec, engine: Engine) -> JobSpec:
     """Return `job` with the hosts preferred for its tasks; unchanged when no job of its name has succeeded."""
     for report in sorted(engine.describe(), key=lambda one: one.submitted, reverse=True):
-        # An engine may learn late that a job has ended; its log tells.
+        # An engine may report late that a job has ended; the job's log shows it.
         if report.name == job.name and (report.state is State.SUCCEEDED or not report.state.ended):
             view = _recorded_view(report)
             if view.outcome is not None and view.outcome.state is State.SUCCEEDED:

@@ -258,7 +258,7 @@ class _Attempt(threading.Thread):
         """Open the connection, or note why it cannot be opened."""
         try:
             self.opened = self._open()
-        except Exception as error:  # of a library, too: the user sees it when nothing else helps
+        except Exception as error:  # also errors of libraries: the user sees them if nothing else helps
             self.error = error
 
 
@@ -286,7 +286,7 @@ def _raw_terminal() -> Iterator[None]:
     file = sys.stdin.fileno()
     before = termios.tcgetattr(file)
     try:
-        tty.setraw(file, termios.TCSADRAIN)  # what was typed meanwhile is not lost
+        tty.setraw(file, termios.TCSADRAIN)  # input typed meanwhile is not lost
         yield
     finally:
         termios.tcsetattr(file, termios.TCSADRAIN, before)

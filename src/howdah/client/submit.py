@@ -289,7 +289,7 @@ def _environment(
                 venv = ensure_environment(base_directory / chosen.requirements, notice)
             if is_used_in_place(engine, settings):
                 return replace(base_environment, program_path=(str(venv / "bin"),))
-            shared = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(venv))  # of which each task makes one of its own
+            shared = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(venv))  # each task makes its own copy of it
             return _with_environment_archive(base_environment, shared)
         packed = packed_environment(base_directory / chosen.requirements, engine, settings, notice, install)
         return _with_environment_archive(base_environment, packed)

@@ -51,7 +51,7 @@ def unconnected_copies(
         if role.replicas < 2 or launches.get(name):
             continue
         given = (f"{variable}={value}" for variable, value in {**job.env, **role.env}.items())
-        texts = list(_texts(role.command, working_files(job, base_directory, name)))  # of the command, at first
+        texts = list(_texts(role.command, working_files(job, base_directory, name)))  # the command's text first
         if trains_alone([*given, *texts], bool(_LAUNCHES.search(texts[0]))):
             return message(
                 "framework: generic, so the {count} tasks of {role} are copies that are not told of each other (naming"

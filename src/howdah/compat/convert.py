@@ -29,7 +29,7 @@ _VERBATIM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @json_option
 def convert(system: str, arguments: tuple[str, ...], as_json: bool) -> None:
-    """Print the job file that says what ARGUMENTS say to SYSTEM: xl-submit, hbox-submit, tony, submarine, azkaban."""
+    """Print the job file for ARGUMENTS of SYSTEM's command line: xl-submit, hbox-submit, tony, submarine, azkaban."""
     name = _ALIASES.get(system, system)
     if not plugins.find(_GROUP, name):
         known = [*plugins.names(_GROUP), *_ALIASES]

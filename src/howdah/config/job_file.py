@@ -150,7 +150,7 @@ def check_job(spec: JobSpec, origins: Mapping[str, str] | None = None) -> None:
 def job_mistakes(spec: JobSpec, origins: Mapping[str, str] | None = None) -> list[Mistake]:
     """Return everything that is wrong with a job, wherever it comes from: a file, Python or a command line."""
     found = _without_installed_formats(spec, find_mistakes(spec, names(spec.framework), origins))
-    if fills_commands(spec.framework):  # what is empty then is told below
+    if fills_commands(spec.framework):  # a value that becomes empty is reported below
         found = [mistake for mistake in found if not re.fullmatch(r"roles\..+\.command", mistake.place)]
     if not any(mistake.place.startswith("engines") for mistake in found):  # their types are right
         found += option_mistakes(spec, origins)

@@ -25,7 +25,7 @@ REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 SHELL_PLACES = re.compile(r"(roles\.[^.]+\.)?(command|env)(\..*)?|labels\..*")
 _MAX_DIGITS = 18
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-# The key that is meant, by the words of other systems.
+# Keys by which people try to choose the engine in a job file.
 _ENGINE_KEYS = ("engine", "on", "profile")
 ENGINE_IS_CHOSEN_OUTSIDE = (
     "is no key of a job, which runs unchanged anywhere: choose the engine by --on or by a profile"

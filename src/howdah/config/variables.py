@@ -31,7 +31,8 @@ def read_sets(sets: Mapping[str, object]) -> dict[str, str]:
     if wrong := [name for name, value in sets.items() if not isinstance(value, kinds)]:
         problem = "must be text, a number or a boolean"
         raise SpecError([Mistake(str(name), problem, origin=f"--set {name}") for name in wrong])
-    # JSON writes a number as YAML reads it, whatever subclass it is of; of other kinds, such as NumPy's, it knows none.
+    # JSON writes any bool, int or float, also of a subclass, as YAML reads it. It cannot write other kinds such as
+    # NumPy's.
     known = (bool, int, float)
     return {name: json.dumps(value) if isinstance(value, known) else str(value) for name, value in sets.items()}
 

@@ -114,7 +114,7 @@ def parse(text: str, file: str, lines: bool = True) -> tuple[Node, list[Mistake]
     builder = _Builder(file, lines)
     try:
         return builder.document(yaml.parse(text, Loader=_LOADER)), builder.mistakes
-    except UnicodeEncodeError as error:  # a command line's or a program's text, which no file has been read from
+    except UnicodeEncodeError as error:  # text of a command line or a program, not read from a file
         part = error.object[error.start : error.end]
         raise SpecError.at(file, f"has {part!r}, which is not UTF-8") from None
     except yaml.MarkedYAMLError as error:

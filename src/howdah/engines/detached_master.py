@@ -110,7 +110,7 @@ class DetachedMasterEngine(Engine):
             key = random.token_bytes(32)
             _write(control / "job.json", placed)
             _write(control / "key", key.hex().encode())
-            # Its presence says that the job is not over, also where its content must not be read.
+            # The file's presence shows that the job is not over, even to users who may not read it.
             content = key.hex().encode() if self.home_protects_secrets else b""
             files.write_bytes(uris.join(directory, "key"), content, 0o600)
             held = {JOB_KEY: key, **{SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()}}
@@ -154,7 +154,7 @@ class DetachedMasterEngine(Engine):
                     (control / "gone").touch()
                 if time.time() - (control / "gone").stat().st_mtime > EXECUTORS_LIVE_S:
                     (control / "credentials").unlink(missing_ok=True)
-                    with contextlib.suppress(HowdahError):  # of one whose files are damaged
+                    with contextlib.suppress(HowdahError):  # the job's files may be damaged
                         for report in self.describe(job_id):
                             cleanup.finish_ended_job(files, report, self._conf_dir)
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from howdah.engines.processes import alive, start_of
 
 LOOK_S, STOP_S = 0.2, 2.0
-# The kernel tells a status to the parent only. TERM is for the command, whose status is still to be written. The trap
-# comes after the command: one that was forked with the shell's trap would not hear a TERM before its program runs. A
-# TERM ends `wait`, and bash may have the command's status then, which it tells who waits once more.
+# The kernel gives the status of a process only to its parent. A TERM is for the command, whose status must still be
+# written. The trap is set after the command has started: a command forked with the shell's trap would not react to a
+# TERM before its program runs. A TERM ends `wait`; bash may have the command's status by then, and returns it when
+# `wait` is called again.
 _WITH_STATUS = (
     '"$@" & trap : TERM; wait $!; status=$?; while kill -0 $! 2>/dev/null; do wait $!; status=$?; done; '
     "wait $! 2>/dev/null; again=$?; [ $again = 127 ] || status=$again; "

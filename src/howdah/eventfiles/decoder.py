@@ -101,7 +101,8 @@ def _columns(
 ) -> list[tuple[int, bytes]]:
     """Decode the scalars that lie in columns; return the offsets and frames of the rest."""
     rest: list[tuple[int, bytes]] = []
-    # In the order of the file, for the first value of a tag tells its kind; small groups are read one by one first.
+    # In the order of the file, because the first value of a tag determines its kind; small groups are read one by one
+    # first.
     for length, offsets in sorted(found.groups.items(), key=lambda item: item[1][0]):
         frames, correct, damaged = verified_frames([data[at : at + length] for at in offsets], offsets)
         batch.damaged += damaged

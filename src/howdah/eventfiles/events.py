@@ -239,7 +239,7 @@ def _text(tensor: Any) -> str:
     sizes = [dim.size for dim in tensor.tensor_shape.dim]
     across = sizes[1] if len(sizes) == 2 and sizes[1] > 0 else 1
     text = b"\n".join(b" | ".join(cells[first : first + across]) for first in range(0, len(cells), across))
-    # Of a character that is cut nothing is kept.
+    # A character that was cut is dropped.
     return codecs.getincrementaldecoder("utf-8")("replace").decode(text[:MAX_TEXT], final=len(text) <= MAX_TEXT)
 
 

@@ -121,6 +121,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from howdah.eventfiles import parallel  # so that what is pickled is of a module that both sides know
+    from howdah.eventfiles import parallel  # so that both sides can import the module of pickled functions
 
     parallel.main()

@@ -34,7 +34,7 @@ WORDS = {
 """The words in charts, in English."""
 LEFT, RIGHT, TOP, BOTTOM, ROW = 64.0, 16.0, 30.0, 40.0, 18.0
 MAX_SIDE = 4000
-# Background, text, lines. Without variables of CSS, which not every program that draws SVG knows.
+# Background, text, lines. No CSS variables, because not every program that draws SVG supports them.
 _LIGHT, _DARK = ("#ffffff", "#333333", "#dddddd"), ("#141414", "#d0d0d0", "#3a3a3a")
 _FONTS = "'Noto Sans','Noto Sans CJK SC','DejaVu Sans','PingFang SC','Microsoft YaHei',sans-serif"
 _MAX_NAME = 60
@@ -64,7 +64,7 @@ class Style:
         """Return the words in charts, in the chart's language."""
         if not self.language.startswith("zh"):
             return WORDS
-        from howdah.locale.catalogue import CHART, chinese  # who reads English needs no catalogue
+        from howdah.locale.catalogue import CHART, chinese  # English needs no catalogue
 
         return {name: chinese(CHART).get(text, text) for name, text in WORDS.items()}
 

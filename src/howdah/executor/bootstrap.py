@@ -228,7 +228,7 @@ def run_task(bootstrap: Bootstrap, environment: Dict[str, str], own_python: str 
     try:
         become_executor(bootstrap, order, environment, own_python)
     except (HowdahError, OSError) as error:
-        with contextlib.suppress(ContainerNotUsed):  # the status tells the rest
+        with contextlib.suppress(ContainerNotUsed):  # the status has the details
             bootstrap.greet(problem=str(error))
         raise ContainerNotUsed(CANNOT_BEGIN, str(error)) from error
 
@@ -261,7 +261,7 @@ def become_executor(
     if shipped.is_file() and not os.access(shipped, os.X_OK):  # the home keeps no mode
         shipped.write_bytes(_take_link(shipped))
         shipped.chmod(0o700)
-    credentials = os.memfd_create("howdah-credentials", 0)  # an exec keeps it, and no disk has it
+    credentials = os.memfd_create("howdah-credentials", 0)  # it survives an exec, and is on no disk
     os.write(credentials, launch_messages.unseal(bootstrap.key, bytes.fromhex(order.sealed)))
     facts = launch_messages.FACT
     private = (launch_messages.KEY_FILE, launch_messages.CONTAINER_DIRECTORY, launch_messages.CACHE_DIRECTORY)

@@ -11,7 +11,7 @@ from howdah.executor.process.experiment_trackers import tracker_variables
 from howdah.executor.process.pipelines import watch_pipelines, watch_words
 from howdah.wire.messages import Assignment
 
-# What a framework writes for the log directory, which only the node knows.
+# The placeholder that a framework writes for the log directory, since only the node knows the directory.
 LOG_DIRECTORY = "<LOG_DIR>"
 # The directory that howdah was imported from: its libraries are made for the executor's Python, not the program's.
 _OWN_PATH = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

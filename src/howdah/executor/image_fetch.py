@@ -21,7 +21,7 @@ _REPOSITORY = "localhost/howdah"
 _LOADED = re.compile(r"^Loaded image(?:\(s\)| ID)?: *(\S.*?) *$", re.MULTILINE)
 _HASH_BELOW = 1 << 30
 _DOCKER, _OCI, _ROOT = "docker-archive", "oci-archive", "root"
-# What is at the top of an archive that `save` has made; anything else belongs to a root directory.
+# Names at the top of an archive that `save` has made; any other name belongs to a root directory.
 _OF_SAVED = re.compile(r"[0-9a-f]{64}(\.json|\.tar)?|blobs|oci-layout|index\.json|manifest\.json|repositories")
 
 

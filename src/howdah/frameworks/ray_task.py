@@ -21,14 +21,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import NoReturn
 
-# Ray 2.52 was the first that asks for a token; whoever reaches the ports of an older one runs programs as its user.
+# Ray asks for a token since 2.52; anybody who reaches the ports of an older version can run programs as its user.
 FIRST_WITH_TOKENS = (2, 52)
 # Ray takes 3 s to start on an idle machine, and ten times as long where many start at once.
 _START_LIMIT_S = 300.0
 # How long Ray's processes, and a program, may take to end when they are asked: howdah itself waits ten seconds.
 _RAY_STOP_S, _PROGRAM_STOP_S = 4.0, 10.0
-# How long Ray stays for what a program that was told to end has left, which may be saving: howdah itself kills it
-# sooner, and a notice of preemption alone must not keep Ray for good.
+# How long Ray stays up for processes that a stopped program has left, because they may be saving. Howdah itself kills
+# them sooner. A preemption notice alone must not keep Ray up for ever.
 _MAX_REST_S = 3600.0
 _LOOK_S = 0.2
 # The share of a container's memory in which Ray keeps objects; Ray's own choice would be a share of the machine's.
@@ -86,7 +86,7 @@ def make_directory() -> Iterator[str]:
     try:
         with Path(directory, "unlocked").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # By this name other tasks find it: as soon as they do, it is locked.
+            # Other tasks find the file by this name; from then on it is locked.
             Path(lock.name).rename(Path(directory, "lock"))
             yield directory
     finally:
@@ -107,12 +107,12 @@ def start_ray(directory: str, *more: str) -> subprocess.Popen[bytes]:
         "temp-dir": f"{directory}/r",  # Ray lets everybody write there; nobody else gets past the directory above it
     }
     words = [f"--{name}={value}" for name, value in options.items()]
-    # When a task is told to stop, the job needs it no longer, or it is about to be killed.
+    # A task is told to stop when the job needs it no longer, or before it is killed.
     environment = {**os.environ, "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0"}
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats", *words, *more]
-    # What Ray says about itself would hide what the program says: it is shown when Ray fails.
+    # Ray's own messages would hide the program's: they are shown only if Ray fails.
     with Path(directory, "start.log").open("wb") as log:
-        # A session of its own: what ends the program, which may be saving, is not for Ray.
+        # A session of its own: signals that end the program, which may be saving, must not reach Ray.
         return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
 
 
@@ -162,7 +162,7 @@ def run_head(directory: str, program: list[str], signals: Signals) -> int:
 
 def run_beside(ray: subprocess.Popen[bytes], program: list[str], directory: str, signals: Signals) -> int:
     """Run the program to its end. End it if Ray ends, because it would wait for ever."""
-    reader, writer = os.pipe()  # open at its other end as long as one of the program's processes lives
+    reader, writer = os.pipe()  # the other end stays open while one of the program's processes lives
     child = subprocess.Popen(program, pass_fds=(writer,))
     os.close(writer)
     if signals.ended:
@@ -170,7 +170,7 @@ def run_beside(ray: subprocess.Popen[bytes], program: list[str], directory: str,
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             status = child.wait(_LOOK_S)
-            if signals.ended:  # the end of a shell is not that of a trainer which it has started
+            if signals.ended:  # a shell may end before a trainer that it has started
                 wait_for_rest(ray, reader)
             return status if status >= 0 else 128 - status
         if ray.poll() is not None:

@@ -127,7 +127,7 @@ def python_of(keys: Mapping[str, Any], engine: Engine, settings: Settings) -> st
         return sys.executable if is_seen(sys.executable, engine, settings) else "python"
     named = given.get("python") if isinstance(given, Mapping) else default_environment(str(given)).python
     is_program = named and "/" in str(named) and os.path.isabs(named) and not os.path.isdir(named)  # noqa: PTH112, PTH117
-    # What it names is the tasks' `python`; /usr/bin has a python3, and no python.
+    # The path becomes `python` in the tasks; a directory such as /usr/bin has a python3, but no python.
     return str(named) if is_program else "python"
 
 
@@ -187,7 +187,8 @@ def _run(prepared: PreparedJob) -> tuple[JobView, Outcome]:
         if is_interrupted.is_set():
             raise KeyboardInterrupt
 
-    # What Python raises at a signal may get lost where it just is: the signal is noted, and obeyed while this waits.
+    # An exception from a signal handler may get lost in the code that just runs: the handler only notes the signal, and
+    # this loop obeys it.
     with Interrupts(ends_process=False) as interrupts:
         submission = start_call(lambda: submit(prepared, _tell, check))
         try:

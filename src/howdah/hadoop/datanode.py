@@ -92,7 +92,7 @@ class DataNodeConnection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # The kernel gives this memory only when it is used: most blocks are short.
         self._view, self._other = memoryview(mmap.mmap(-1, _BUFFER)), memoryview(mmap.mmap(-1, _BUFFER))
-        self._start = self._end = 0  # of the bytes that have come and were not read yet
+        self._start = self._end = 0  # the bytes that have come and were not read yet
         if token is not None:
             try:
                 self._log_in(token)

@@ -67,7 +67,7 @@ class AnnotationScan:
                 annotation = job_annotations.read(files, home, job)
             except ConnectionBroken:
                 raise
-            except (StagingError, ValueError, ArithmeticError):  # whatever it holds, other jobs have theirs
+            except (StagingError, ValueError, ArithmeticError):  # a damaged annotation must not stop other jobs'
                 settled, annotation = 0, job_annotations.NONE
             read.append(ReadAnnotation(job, settled, size, annotation))
         gone = known.keys() - found.keys()

@@ -343,7 +343,7 @@ class JobSummary:
         outcome = record["outcome"]
         cause = _text((outcome.get("exit") or {}).get("cause"), WORD)
         diagnostics = _text(outcome.get("diagnostics"), SENTENCE)
-        moment = _moment(record) or self.latest  # an end at no time was not before what the log has before it
+        moment = _moment(record) or self.latest  # an end without a time is not earlier than the events before it
         self.end(State(outcome["state"]), moment, diagnostics, cause)
 
     def end(self, state: State, moment: float, diagnostics: str, cause: str = "") -> None:

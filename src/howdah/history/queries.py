@@ -200,7 +200,7 @@ def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[s
     `host/gpu3`; with `live` only of an attempt that has not ended."""
     try:
         of.encode()
-    except UnicodeEncodeError:  # of a command line: event logs, which the index is made of, are UTF-8
+    except UnicodeEncodeError:  # comes from a command line: event logs and the index are UTF-8
         return None
     if job := job_of_container(of):
         rows = _find_attempts(connection, "job IN (SELECT number FROM job WHERE id = ?) AND container = ?", job, of)

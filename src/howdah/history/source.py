@@ -117,7 +117,7 @@ class HistorySource(RecordedSource):
             own = log.owner == await asyncio.to_thread(self.user_on, directory)
         except HowdahError:  # a configuration that can't be read any more
             own = False
-        # Whoever wrote the log may name what this server may read and he may not.
+        # The writer of the log may name files that this server may read, but the writer may not.
         owner = "" if own else log.owner or NOBODY
         annotate = functools.partial(self._annotate, directory, str(row["id"]))
         return RecordedJob(log, self.archived_logs, self._event_files[conf_dir], archive, conf_dir, owner, annotate)

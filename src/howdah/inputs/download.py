@@ -87,7 +87,7 @@ def download_part(entry: Entry, part: str, count_bytes: ByteCounter, path: str) 
     as `download_verified`; errors name `path`."""
     mode = mode_of_download(entry)
     with _explained(path):
-        with contextlib.suppress(FileNotFoundError):  # who was killed before the last step may have left it read-only
+        with contextlib.suppress(FileNotFoundError):  # a process killed before the last step may have left it read-only
             os.chmod(part, stat.S_IMODE(os.stat(part).st_mode) | 0o200)
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, mode | 0o200)
     size = 0

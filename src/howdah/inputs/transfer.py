@@ -202,7 +202,7 @@ class _Transfer:
                     report(self._files, self._bytes)
         finally:
             self._stopped.set()
-            until = time.monotonic() + TIDY_S  # one may be held by a server that does not answer
+            until = time.monotonic() + TIDY_S  # a server that does not answer may hold one of them
             for thread in running:
                 thread.join(max(0.0, until - time.monotonic()))
         if self._failures:

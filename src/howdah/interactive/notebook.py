@@ -68,7 +68,7 @@ class NotebookCommand(CommandWithProgram):
 @click.option("--idle", default="2h", metavar="TIME", help="How long it is kept while nobody uses it.")
 @click.option("--ide", type=click.Choice(["lab", "code"]), default="lab", help="JupyterLab or code-server.")
 @port_option("--port", "With a command after --: the port at which it listens.")
-@click.option("--home", default="", metavar="PATH", help="Where its files are stored, a name or a path; else --name.")
+@click.option("--home", default="", metavar="PATH", help="Where to store its files: name or path; --name by default.")
 @local_port_option
 @click.option("--open", "opens", is_flag=True, help="Open it in this machine's browser.")
 @click.option("--detach", is_flag=True, help="Start it, print its id, and return.")
@@ -76,7 +76,8 @@ class NotebookCommand(CommandWithProgram):
 @options_without_file
 def notebook(job_id: str, local_port: int, opens: bool, detach: bool, as_json: bool, **options: Any) -> None:
     """Start JupyterLab on a machine of the cluster and print a link to it, or print a link to JOB_ID again. The link
-    leads through this command. What is in the notebook's directory is stored, and is there again the next time."""
+    works while this command runs. The files in the notebook's directory are stored, and are there again the next
+    time."""
     if job_id:
         relay = RelayClient(*choose_job(job_id, options["profile"]))
         task = relay.task("")

@@ -41,7 +41,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1", "")
 @click.argument("task", default="")
 @click.option("--profile", default="", help="A profile of your configuration.")
 def ssh_proxy(job_id: str, task: str, profile: str) -> None:
-    """Be the server of an ssh into TASK (worker:0) of the running JOB_ID; ssh starts it as its ProxyCommand."""
+    """Serve an ssh connection to TASK (worker:0) of the running JOB_ID; ssh starts this command as its ProxyCommand."""
     try:
         import asyncssh  # noqa: F401
     except ImportError:

@@ -77,7 +77,7 @@ def copy_to_task(relay: RelayClient, task: TaskId, source: Path, path: str, tell
     connection.settimeout(STALL_S)
     left_out: list[str] = []
     with connection:
-        with contextlib.suppress(OSError):  # it reads no more, and says why
+        with contextlib.suppress(OSError):  # the receiver stopped reading, and says why
             left_out = send_tree(source, connection)
         try:
             connection.shutdown(socket.SHUT_WR)

@@ -77,7 +77,7 @@ of hours."""
 @click.command(cls=CommandWithProgram, name="%%howdah")
 @job_options
 @click.option("--in", "brought", default="", metavar="NAME,NAME", help="Variables that the code uses.")
-@click.option("--out", "kept", default="", metavar="NAME,NAME", help="Variables that come back, of the first task.")
+@click.option("--out", "kept", default="", metavar="NAME,NAME", help="Variables to return from the first task.")
 @click.option("--logs", "log_tasks", default="chief", help="Whose output to show: chief, all, none, a role, a task.")
 def run_cell(brought: str, kept: str, log_tasks: str, **options: Any) -> None:
     """Run the code of the cell as a job, and wait for its end."""
@@ -147,7 +147,7 @@ def _split_at_future_imports(code: str) -> tuple[str, str]:
     """Return the code up to its last import from `__future__`, and the rest; "" and all of it if there is none."""
     try:
         statements = ast.parse(code).body
-    except (SyntaxError, ValueError):  # which the program will tell
+    except (SyntaxError, ValueError):  # the program will report it
         return "", code
     found = [each for each in statements if isinstance(each, ast.ImportFrom) and each.module == "__future__"]
     if not found:
@@ -165,7 +165,7 @@ def _pickled(variables: dict[str, Any], names: tuple[str, ...]) -> bytes:
     for name in names:
         try:
             pickle.dumps(variables[name])
-        except Exception as error:  # whatever the object's own class raises
+        except Exception as error:  # the class of the object may raise anything
             raise SpecError.at("--in", f"{name} cannot be pickled: {error}") from error
     return pickle.dumps({name: variables[name] for name in names})
 
@@ -212,7 +212,7 @@ def load_ipython_extension(shell: Any) -> None:
         command, given = (run_cell, (cell, shell.user_ns)) if cell is not None else (cli, None)
         try:
             command.main(shlex.split(line), prog_name="%howdah", standalone_mode=False, obj=given)
-        except click.Abort:  # which click makes of an interruption
+        except click.Abort:  # click turns an interruption into this
             raise KeyboardInterrupt from None
         except (HowdahError, click.ClickException) as error:
             text = error.format_message() if isinstance(error, click.ClickException) else str(error)

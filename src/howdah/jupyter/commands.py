@@ -21,12 +21,12 @@ _PROVISIONER = "howdah"
 
 @click.group()
 def kernel() -> None:
-    """Kernels for notebooks that run as jobs."""
+    """Notebook kernels that run as jobs."""
 
 
 @kernel.command(cls=CommandWithProgram)
 @job_options
-@click.option("--display-name", default="", help="Name that notebooks show; else --name.")
+@click.option("--display-name", default="", help="Name that notebooks show; --name by default.")
 def install(name: str, display_name: str, **_options: Any) -> None:
     """Add the kernel --name for notebooks, which runs as a job with the other options."""
     if not name:

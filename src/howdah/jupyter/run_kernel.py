@@ -12,7 +12,7 @@ def main() -> None:
     """Write the connection file, which only the user may read, and become the kernel."""
     connection = {f"{name}_port": int(os.environ[f"HOWDAH_PORT_{name.upper()}"]) for name in PORTS}
     key = {"key": os.environ.pop("HOWDAH_KERNEL_KEY"), "signature_scheme": "hmac-sha256"}
-    # Whoever connects has to sign with the key, wherever he comes from.
+    # Every client must sign with the key, wherever it connects from.
     content = {**connection, **key, "ip": "0.0.0.0", "transport": "tcp"}  # noqa: S104
     Path(CONNECTION_FILE).touch(0o600)
     Path(CONNECTION_FILE).write_text(json.dumps(content), encoding="utf-8")

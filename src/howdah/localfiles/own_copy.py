@@ -91,7 +91,7 @@ def copy_file(source: str, target: str) -> Iterator[None]:
             _copy_facts(content.fileno(), sink.fileno())
         os.rename(part, target)
     except OSError as error:
-        error.filename = error.filename or target  # a full disk, of which sendfile names none
+        error.filename = error.filename or target  # after a full disk, sendfile's error names no file
         raise
     finally:
         with contextlib.suppress(FileNotFoundError):

@@ -149,7 +149,8 @@ def receive_tree(
         EOFError: the connection ends before all is there.
     """
     target = destination / name if destination.is_dir() else destination
-    # Nothing replaces a directory: all would be received for nothing. One that may not be looked at is told of below.
+    # An existing directory is never replaced, so everything would be received in vain. A directory that may not be read
+    # is reported below.
     if os.path.isdir(target):  # noqa: PTH112
         raise CopyProblem(f"{target}: exists already")
     parent = destination if destination.is_dir() else destination.absolute().parent

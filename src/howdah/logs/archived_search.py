@@ -177,7 +177,7 @@ def _received_pieces(source: IO[bytes]) -> Iterator[tuple[str, bytes]]:
 def _read_exactly(source: IO[bytes], size: int) -> bytes:
     data = source.read(size)
     if len(data) < size:
-        raise SystemExit(1)  # the parent is gone, which would read the answer
+        raise SystemExit(1)  # the parent, which would read the answer, is gone
     return data
 
 

@@ -131,7 +131,7 @@ async def run_helper(module: str, verb: str, request: object, reply_type: type[R
                 process.kill()
     lines = output.decode("utf-8", "replace").strip().splitlines()
     answer = json.loads(lines[-1]) if lines else {}
-    if "ok" not in answer and "error" not in answer:  # the last line is one that says that it goes on
+    if "ok" not in answer and "error" not in answer:  # the last line is a sign of life
         raise ValueError(f"{module} ended with status {process.returncode} without an answer")
     return decode(reply_type, answer)
 

@@ -110,7 +110,7 @@ def _replay_input(state: GangState, event: events.Event) -> list[Action]:
     else:  # a deadline had passed
         decide_by_time(state, event.time, actions)
         if isinstance(event, events.GangRestarted) and event.epoch == state.epoch + 1 and state.open:
-            failure_policy.restart_as_recorded(state, event, actions)  # as an earlier version decides it
+            failure_policy.restart_as_recorded(state, event, actions)  # a decision of an earlier version
     if isinstance(event, events.WorldFormed):
         _form_as_recorded(state, event, actions)
     elif isinstance(event, events.Stopping) and event.outcome is not None and state.open:

@@ -68,7 +68,7 @@ async def _reasons(state: GangState, allocator: Allocator, missing: Mapping[str,
         # Not `wait_for`: up to Python 3.11 it loses a cancellation that comes together with the answer.
         await asyncio.wait({asked}, timeout=LIMIT_S)
         return tuple(reason.sentence for reason in asked.result()) if asked.done() else ()
-    except Exception as error:  # whatever an engine's answer is wrong with: the job goes on without it
+    except Exception as error:  # an engine's answer may be wrong in any way: the job goes on without it
         print(f"why the job waits is not known: {error!r}", file=sys.stderr, flush=True)
         return ()
     finally:

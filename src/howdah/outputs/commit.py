@@ -397,12 +397,12 @@ def _publish(fs: FileSystem, output: OutputCommit) -> None:
         if not output.overwrite:
             raise StagingError(f"{output.final}: exists already, and was not there when the job was submitted")
         if not fs.moves_at_once(output.final):
-            _put_back(fs, output)  # else only the rest of it, of which nobody knew whose work it was, would be moved
-        _put_replaced_away(fs, output)  # of an interrupted commit: what is there now has come since
+            _put_back(fs, output)  # else only the rest would be moved, and its owner would be unknown
+        _put_replaced_away(fs, output)  # of an interrupted commit: the present files have come since
         is_a_jobs = _is_a_jobs(fs, output.final, _snapshots_in(fs, output))
         fs.rename(output.final, output.removed if is_a_jobs else output.replaced)
     if not fs.moves_at_once(output.final):
-        fs.create(marker).close()  # whoever finishes the move sees by it that the files there are this job's
+        fs.create(marker).close()  # shows that the files there are this job's, if the move is resumed
     _move(fs, output.gathered, output.final)
 
 
@@ -451,7 +451,7 @@ def _apply_to_outputs(
             errors.append(one_line(error))
     if request.checkpoint_lock:
         directory, job_id = request.checkpoint_lock
-        with contextlib.suppress(HowdahError):  # the next job that locks the directory sees that this one has ended
+        with contextlib.suppress(HowdahError):  # shows the next job with this directory that this one has ended
             directory_lock.release(filesystem(directory), directory, job_id)
     return tuple(filter(None, found)), "; ".join(errors)
 

@@ -37,7 +37,7 @@ def call_packed(directory: Path) -> None:
     for name, text in about["sources"].items():  # which tracebacks show
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     sys.path.insert(0, str(directory))
-    importlib.import_module(_PICKLER)  # the one that has written the function, whatever the environment has
+    importlib.import_module(_PICKLER)  # the version that has written the function, not that of the environment
     sys.path[0] = str(directory / MODULES)
     results.mkdir(exist_ok=True)
     try:

@@ -170,7 +170,7 @@ class _RecordChecker:
         if self._compiled is None:
             self._compiled = (
                 self._compile()
-            )  # in one step: other threads, and what follows an interrupt, see all or none
+            )  # in one step: other threads, and code after an interrupt, see all or nothing
         read, checkers = self._compiled
         for item, (default, hint, check) in zip(read(value), checkers):  # noqa: B905 - 3.9
             if item is not default and type(item) is not hint and not check(item):
@@ -209,7 +209,7 @@ class _Record:
                 add_templates = _TEMPLATE_READERS.get(hints[field.name])
                 if add_templates is not None:
                     self._templates[_wire_name(field) + TEMPLATE] = field.name, add_templates
-            # Last: other threads, and what follows an interrupt, take this for the sign that the rest is there.
+            # Last: other threads, and code after an interrupt, take it as the sign that the rest is complete.
             self._decoders = {_wire_name(field): (field.name, _decoder(hints[field.name])) for field in fields}
         values = {}
         for name, item in data.items():

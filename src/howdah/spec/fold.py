@@ -99,7 +99,7 @@ def _attempt(view: JobView, task: TaskId, number: int) -> AttemptView:
 def _next_try(task: TaskView, before: AttemptView, now: float) -> AttemptView:
     """Return a new try in the container of the one `before`, which has ended."""
     before.finished = before.finished or now
-    if before.exit is None:  # its end is told with the failure of another task
+    if before.exit is None:  # its end is reported with the failure of another task
         before.exit, before.stopped = Exit("stopped", detail=message("the tasks start again")), True
     again = AttemptView(before.attempt, container=before.container, node=before.node, log_url=before.log_url)
     again.engine_facts = before.engine_facts

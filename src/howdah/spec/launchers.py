@@ -279,7 +279,7 @@ def _wrong(job: JobSpec, role: str, launches: Sequence[LauncherCall], together: 
             return None
         states = [(launch, not option_alone(launch)) for launch in launches]
     else:
-        # Whoever writes `--standalone` wants them apart.
+        # A user who writes `--standalone` wants separate launchers.
         apart = [launch for launch in launches if "standalone" not in dict(own_options(launch))]
         variables = {**job.env, **job.roles[role].env}
         states = [(launch, is_connected(launch, variables)) for launch in apart]

@@ -28,9 +28,9 @@ _PLAIN = _set(
     "num n max min count per use enable disable no with without pad eos bos unk sep cls mask special start end next "
     "last first second third one two single multi all any forward backward high low band by"
 )
-# What a token or its like has, and is no secret: `token_type`, `pad_token_id`.
+# Words after `token` and its like that make no secret of it: `token_type`, `pad_token_id`.
 _ABOUT = _set("id ids type types mode dim size count len length column col field limit name names enabled index")
-# Where it is, not what it is: PASSWORD_FILE, `credential.provider.path`.
+# Words for the place of a secret, not the secret itself: PASSWORD_FILE, `credential.provider.path`.
 _WHERE = {"file", "path", "dir", "url", "uri", "endpoint"}
 # Words before `key` that make it one that opens something; `sort_key` and `--image-key` open nothing.
 _OPENING = _set(
@@ -48,7 +48,7 @@ _BEARER = re.compile(
 _OF_LINK = re.compile(r"([#&?](?:token|act)=)[\w.~-]+")
 """The part of an address that opens the page of a job, or permits to act on it."""
 _LINE = re.compile(r"""(?m)^(?P<head>[ \t]*(?:-[ \t]+)?["']?(?P<name>[\w.-]+)["']?[ \t]*[:=][ \t]*)(?P<value>\S.*)$""")
-# Where a secret is, and nothing of what it is.
+# A reference to a secret, which does not contain the secret.
 _REFERENCE = re.compile(r"""["']?(?:env:|file:|\$(?:\{[\w.]+\}|[A-Z_][A-Z0-9_]*)["']?(?=[\s"'\\;&|<>()\]}]|,\s|$))""")
 # `name=`, `"name": `, and of an option also what follows it after blanks, on the next line, as the next of a list.
 _NAMED = re.compile(

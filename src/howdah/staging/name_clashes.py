@@ -110,7 +110,7 @@ def _names_of(path: Path, kind: str, name: str, tops: set[str], directories: Seq
     try:
         members = list(_members_of_directory(path) if path.is_dir() else _members_of_archive(path))
     except (StagingError, OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error):
-        return {}  # whoever sends it tells what is wrong with it
+        return {}  # the code that sends it reports what is wrong with it
     names: _Names = {}
     for member, may_hold_others in members:
         full = posixpath.normpath(posixpath.join("" if name == SPREAD else name, member))

@@ -25,7 +25,7 @@ def find_top(archive: Path) -> str:
                 return found[1] or ""
             if number > MAX_MEMBERS or time.monotonic() > until:
                 return ""
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error):  # who unpacks it will say so
+    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error):  # whatever unpacks it reports it
         return ""
     return ""
 

@@ -98,7 +98,7 @@ def numbered_paths(place: str, path: str | Sequence[str]) -> list[tuple[str, str
 
 def describe_hidden(path: str, hidden: Sequence[str]) -> Message:
     """Return the sentence for people about files that are left out of an input because of their names."""
-    first = sorted(dict.fromkeys(hidden), key=lambda name: "/." in f"/{name}")  # `.DS_Store` is missed least
+    first = sorted(dict.fromkeys(hidden), key=lambda name: "/." in f"/{name}")  # `.DS_Store` last
     shown = ", ".join(first[:_MAX_NAMED]) + (", …" if len(first) > _MAX_NAMED else "")
     return message(
         "{path}: {count} files are left out, as names that begin with _ or . are no data ({names}): what the job needs"
@@ -120,7 +120,7 @@ def tree(fs: FileSystem, entry: Entry, left_out: LeftOut, home: str = "") -> Lis
 def _named(fs: FileSystem, directory: Entry, left_out: LeftOut, home: str) -> list[tuple[str, Entry]]:
     """Return the entries below a directory, each after its name there, sorted."""
     own = [uris.join(home, name) for name in ("jobs", "cache")] if home else []
-    own = [each for each in own if not f"{directory.uri}/".startswith(f"{each}/")]  # who names what lies there means it
+    own = [each for each in own if not f"{directory.uri}/".startswith(f"{each}/")]  # a user who names it means it
     found, kept_back = list[Entry](), dict[str, None]()
     for entry in fs.list_tree(directory.uri, left_out):
         holder = next((each for each in own if entry.uri == each or entry.uri.startswith(f"{each}/")), "")

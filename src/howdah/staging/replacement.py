@@ -112,7 +112,7 @@ def why_not_put_aside(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -
         StagingError: a file system does not answer.
     """
     kept = [
-        replace(each, whole=False, is_mentioned=False)  # a checkpoint may lie in the job's code
+        replace(each, whole=False, is_mentioned=False)  # a checkpoint may be in the job's code
         for each in kept_paths
         if each.what not in ("checkpoint.path", "board.path") and not (each.is_mentioned and not _is_code(each.uri))
     ]
@@ -177,7 +177,7 @@ def find_forbidden(
     losses: Sequence[Loss], outputs: Sequence[Output], kept_paths: Sequence[KeptPath], conf_dir: str
 ) -> Iterator[tuple[str, str]]:
     """Yield the fields by which a job would lose files that must stay, each with the reason."""
-    near: dict[str, list[tuple[KeptPath, _Place]]] = {}  # by the directory in which many snapshots may lie
+    near: dict[str, list[tuple[KeptPath, _Place]]] = {}  # keyed by the directory that may hold many snapshots
     for loss in losses:
         try:
             if not loss.verb:
@@ -249,7 +249,7 @@ def _environment_paths(environment: Environment, job_directory: Path) -> Iterato
         from howdah.staging.requirements_files import read_content
 
         yield "environment.requirements", requirements
-        with contextlib.suppress(SpecError, StagingError):  # told where the environment is staged
+        with contextlib.suppress(SpecError, StagingError):  # reported when the environment is staged
             found = read_content(file_to_install(job_directory / requirements))
             paths = (*found.texts, *found.packages, *found.linked)
             yield from (("environment.requirements", str(path)) for path in paths)

@@ -98,7 +98,7 @@ def ensure_environment(requirements: Path, notice: Notice) -> Path:
     to_install = file_to_install(requirements)
     found = read_content(to_install)
     target = _environment_path(found)
-    # What a pyproject.toml leaves open is for uv to say.
+    # uv decides whatever a pyproject.toml leaves open.
     if target.is_dir():
         _tell_open(requirements, to_install, found, target.stat().st_mtime, notice)
         return target
@@ -129,7 +129,7 @@ def _tell_open(
                 reference=each.shown,
             )
         )
-    # What a pyproject.toml leaves open is for uv to say.
+    # uv decides whatever a pyproject.toml leaves open.
     lines = (
         [requirements.name] if to_install.suffix == ".toml" else read_requirements(b"\n".join(content.texts.values()))
     )
@@ -209,14 +209,14 @@ def _install(requirements: Path, to_install: Path, found: RequirementsContent, t
 
 def _commands(requirements: Path, to_install: Path, found: RequirementsContent, venv: Path) -> list[list[str]]:
     strict = ["--require-hashes"] if any(b"--hash=" in text for text in found.texts.values()) else []
-    copied = list(map(str, found.editable))  # what tasks share can't be the user's own source
+    copied = list(map(str, found.editable))  # tasks must not share the user's own source
     uv = find_uv()
     if uv:
-        # What a task compiles is its own, and gone with it.
+        # Files that a task compiles are its own, and go with it.
         options = ["--quiet", "--compile-bytecode", "--python", str(venv / "bin" / "python")]
         options += ["--refresh"] if found.packages else []  # uv does not see that a file of a local package changed
         made = [uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(venv)]
-        if to_install != requirements:  # a lock, whose packages may be of several indexes, which an export does not say
+        if to_install != requirements:  # a lock: an export does not name its indexes
             return [made, [uv, "sync", *sync_options(requirements), *options]]
         install = [uv, "pip", "install", *options]
         copies = [[*install, "--reinstall", "--no-deps", *copied]] if copied else []

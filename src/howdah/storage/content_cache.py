@@ -157,7 +157,7 @@ class Cache:
                 done += len(data)
                 self._progress(source, done, total)
             if expected and digest.hexdigest() != expected:
-                # What is written through a map of the file in memory may change it and none of its times.
+                # Writing through a memory map may change the file, but none of its times.
                 _note_of(os.fstat(content.fileno())).unlink(missing_ok=True)
                 raise StagingError(f"{source}: has changed while the job was submitted: submit it again")
 

@@ -88,7 +88,7 @@ class LocalFileSystem(FileSystem):
             try:
                 while left:
                     left = left[file.write(left) :]
-            except OSError:  # a full disk has taken the beginning: who appends it again finds no half of it
+            except OSError:  # a full disk took only the beginning: remove it before a retry
                 end = file.tell()
                 if os.fstat(file.fileno()).st_size == end:
                     file.truncate(end - (len(data) - len(left)))

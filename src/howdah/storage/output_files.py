@@ -68,7 +68,7 @@ class OutputFiles:
     def _files_below(self, prefix: str, above: tuple[str, ...], since_ns: int) -> Iterator[str]:
         try:
             entries = sorted(os.scandir(os.path.join(self.directory, prefix)), key=lambda entry: entry.name)
-            os.stat(os.path.join(self.directory, prefix, "."))  # may be refused where the names are not
+            os.stat(os.path.join(self.directory, prefix, "."))  # may be refused although the listing was not
         except (FileNotFoundError, NotADirectoryError):  # removed since it was listed
             if not prefix:
                 raise
@@ -88,7 +88,7 @@ class OutputFiles:
             if entry.is_symlink():
                 yield from self._files_behind_link(name, above, since_ns)
             elif entry.is_dir(follow_symlinks=False):
-                # A directory that was renamed keeps the times of what is in it.
+                # A renamed directory keeps the times of its contents.
                 is_new = self._has_changed(name, since_ns) and not self._prepared.hold(name)
                 yield from self._files_below(
                     f"{name}/", (*above, os.path.realpath(entry.path)), 0 if is_new else since_ns

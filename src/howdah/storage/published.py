@@ -48,7 +48,7 @@ def _find_mark(fs: FileSystem, directory: str) -> tuple[str, bytes] | None:
         uri = uris.join(directory, name)
         entry = fs.stat(uri)
         if entry is not None and not entry.is_dir:
-            with contextlib.suppress(StagingError):  # who may not read it has not written it
+            with contextlib.suppress(StagingError):  # a user who may not read it has not written it
                 if (text := fs.head(uri, 200)).startswith(_WORDS):
                     return name, text
     return None

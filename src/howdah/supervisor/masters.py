@@ -125,7 +125,7 @@ def _fork(job_directory: str, record: Mapping[str, Any], attempt: int, lock: int
         return pid
     try:
         _exec_master(job_directory, record, attempt, lock, log)
-    except BaseException as error:  # in the forked child, which must not return
+    except BaseException as error:  # this is the forked child, which must not return
         os.write(log, f"the master could not be started: {error}\n".encode())
     finally:
         os._exit(_CANNOT_RUN)

@@ -383,13 +383,13 @@ def _last_line(directory: str) -> str:
 def _open_fifo(path: str) -> int:
     """Open the FIFO for reading; it is made if necessary."""
     try:
-        if not stat.S_ISFIFO(os.lstat(path).st_mode):  # copied with the rest of the directory
+        if not stat.S_ISFIFO(os.lstat(path).st_mode):  # copied together with the directory
             unlink(path)
             os.mkfifo(path, 0o600)
     except FileNotFoundError:
         os.mkfifo(path, 0o600)
     fifo = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    os.open(path, os.O_WRONLY | os.O_NONBLOCK)  # with a writer in this process it never reads as ended
+    os.open(path, os.O_WRONLY | os.O_NONBLOCK)  # with a writer in this process, reading never reports the end
     return fifo
 
 

@@ -41,7 +41,7 @@ class TokenMiddleware:
         query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
         if self._is_token(query.pop("token", "")):
             return self._set_cookie(start, str(environ.get("PATH_INFO", "")), query)
-        if self._waiting_page.is_needed(environ):  # it looks again by itself, which is not somebody's use
+        if self._waiting_page.is_needed(environ):  # the page polls by itself, which is not use
             start("200 OK", _HEADERS)
             return [self._waiting_page.content(environ)]
         self.last_request_at = self._clock()

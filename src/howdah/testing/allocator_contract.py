@@ -451,7 +451,7 @@ async def _leave_containers(target: str, known: str, line: str, fifo: str) -> No
         containers = await driver.get("worker", 2)
         await driver.launch(containers[0], line)
         await driver.launch(containers[1], f"cat {fifo}; exit 3")
-        # This waits for the program: a container that asks what to run must have heard it.
+        # This waits for the program: a container that polls for its program must have got it.
         with await asyncio.to_thread(Path(fifo).open, "wb"):
             print(to_json([encode(each) for each in containers]), flush=True)
             await asyncio.sleep(600)

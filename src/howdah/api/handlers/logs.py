@@ -36,7 +36,7 @@ async def logs(call: ApiRequest) -> schemas.Log:
     stream = stream_of(call.query, "stdout")
     limit = max(MAX_CHARACTER_BYTES, call.number("limit", 65536, 1, MAX_LOG_BYTES))
     view = call.job.view.tasks[task]
-    # All is read of one attempt, also if the task gets another container meanwhile.
+    # Read everything from one attempt, even if the task gets another container meanwhile.
     attempt = call.number("attempt", 0, minimum=0) or view.attempt
     chunk = await call.job.log(task, stream, attempt, call.number("offset", -limit), limit)
     view = call.job.view.tasks[task]
@@ -112,7 +112,7 @@ def whole_characters(chunk: LogChunk, complete: bool) -> tuple[int, str, int]:
     stream ends here and is `complete`, or the piece holds nothing else before a gap.
     """
     data, end = chunk.text.encode("latin-1"), chunk.offset + len(chunk.text)
-    # Bytes of a character that began in the piece before; none if this is not UTF-8.
+    # Bytes of a character that began in the previous piece; none if this is not UTF-8.
     heads = (number for number, byte in enumerate(data[:MAX_CHARACTER_BYTES]) if byte & 0xC0 != 0x80)
     begin = next(heads, 0) if chunk.offset else 0
     decoder = codecs.getincrementaldecoder("utf-8")("replace")

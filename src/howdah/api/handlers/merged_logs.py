@@ -87,7 +87,7 @@ async def _read_end(job: JobSource, task: TaskId, limit: int) -> LogEnd:
         lines[number] = line._replace(stream=current)
     if offset and len(lines) > 1:
         lines = lines[1:]
-    elif offset and lines:  # a line of which the beginning is not here, such as a progress bar: what it shows last
+    elif offset and lines:  # a line whose beginning is cut off, such as a progress bar: keep its last state
         shown = lines[0].text.rstrip(b"\r").rpartition(b"\r")[2]
         lines = [lines[0]._replace(text=shown[-MAX_SHOWN:], time=index.when(BOTH, offset + len(data) - 1) or 0.0)]
     return LogEnd(lines, cut=offset > 0, since=next((line.time for line in lines if line.time), 0.0))

@@ -110,7 +110,7 @@ async def _ask_process(process: asyncio.subprocess.Process, request: SampledSeri
     assert process.stdout is not None
     process.stdin.write(json.dumps(encode(request)).encode() + b"\n")
     await process.stdin.drain()
-    size = int(await process.stdout.readline())  # an empty line, which is no number, if the process has ended
+    size = int(await process.stdout.readline())  # an empty line, not a number, if the process has ended
     return await process.stdout.readexactly(size)
 
 

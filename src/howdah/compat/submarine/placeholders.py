@@ -19,7 +19,7 @@ JOBS = "submarine/jobs"
 """The directory of all jobs' checkpoints, in the user's home."""
 _PLAIN = re.compile(r"[\w@%+=:,./-]+")
 _PLAIN_NAME = re.compile(r"[\w@%+=,-][\w@%+=,.-]*")
-_MAX_NAME_BYTES, _KEPT_CHARACTERS = 200, 50  # a file system takes 255 bytes, of which a character has 4 at most
+_MAX_NAME_BYTES, _KEPT_CHARACTERS = 200, 50  # a file name has at most 255 bytes, a character at most 4
 _TOKEN = re.compile(rf"""%({"|".join(PATHS)})%|\\['"\\]|['"]|(?<![^\s;&|(])#[^\n]*""")
 _READ_ANEW = re.compile(r"\$\(|`|<<|\$'|\b\w*sh\s+-\w*c\b|\beval\b")
 """Parts of a line that a shell reads in another way than the words around them: quotes in such a part would have

@@ -69,7 +69,7 @@ def _options(values: Mapping[str, str], directory: Path) -> TonyOptions:
     options = _typed_options(values.get(_TYPED, ""))
     for name in ARGUMENTS:
         if values.get(name):
-            options.values.setdefault(name, [values[name]])  # what was typed came first, and of two the first counted
+            options.values.setdefault(name, [values[name]])  # typed arguments came first, and the first of two counted
     if "src_dir" not in options.values and (directory / "src").is_dir():
         options.values["src_dir"] = ["src"]
     variables = [

@@ -79,7 +79,7 @@ def _run(parsed: Parsed, submitter: str, base_directory: Path) -> None:
 
 @click.command("import-history")
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--to", "home", default="", help="Where to: the URI of an engine's home; this machine's, if not given.")
+@click.option("--to", "home", default="", help="URI of an engine's home to import to; this machine's by default.")
 def import_history(paths: tuple[str, ...], home: str) -> None:
     """Import TonY's .jhist files, or all those below a directory; `list` and `status` show them from then on."""
     from howdah.client.engine_registry import engine, settings_for

@@ -77,7 +77,7 @@ def collect_files(options: TonyOptions, conf: Conf, names: Mapping[str, str], di
         path = conf.get(f"tony.application.{key}-conf-path")
         if path:
             found.add(path, name, False)
-    for role, name in names.items():  # last, because what all roles get is not added again
+    for role, name in names.items():  # last: an entry that all roles get is not added again
         own = found.of_role[role] = Files(all=found)
         for entry in conf.get_list(f"tony.{name}.resources"):
             _resource(own, conf, f"tony.{name}.resources", entry, directory)

@@ -118,7 +118,7 @@ def variables(options: TonyOptions, conf: Conf, job_roles: Mapping[str, Role]) -
     values |= {**conf.pairs("tony.containers.envs"), **options.pairs("container_env")}
     values |= {**conf.pairs("tony.execution.envs"), **options.pairs("shell_env")}
     logs = _log_directory(options, conf)
-    return {**values, "TB_LOG_DIR": logs} if logs else values  # trainers read there where to write
+    return {**values, "TB_LOG_DIR": logs} if logs else values  # trainers read their log directory there
 
 
 def with_home(name: str, role: Role) -> Role:

@@ -90,7 +90,7 @@ class KubernetesAllocator(PullAllocator):
         self._api, self._staged, self._job_id = api, context.staged, context.job_id
         self._options = engine_options(self._staged.job, self._staged.settings, manifests.ENGINE)
         self._owner = manifests.owner_of(self._job_id, os.environ.get("HOWDAH_JOB_UID", ""))
-        self._suffix = secrets.token_hex(3)  # no name of an earlier master's
+        self._suffix = secrets.token_hex(3)  # so that names differ from those of an earlier master
         self._numbers = itertools.count(1)
         self._loop, self._pool = asyncio.get_running_loop(), ThreadPoolExecutor(CALLS_AT_ONCE, "kubernetes")
         self._queue = EventQueue()
@@ -232,7 +232,7 @@ class KubernetesAllocator(PullAllocator):
             except HowdahError as error:
                 self._lost(CALLS, error)
                 wait_s = AGAIN_S if isinstance(error, EngineUnavailable) else self.refused_again_s
-            except Exception as error:  # or nobody would know that nothing is created any more
+            except Exception as error:  # otherwise nobody would notice that no pods are created any more
                 self._failure = error
             if self._failure is not None:
                 self._queue.wake()
@@ -276,7 +276,7 @@ class KubernetesAllocator(PullAllocator):
                 self._held |= {name: HeldPod(name, role, preferences) for name in names}
                 calls = (self._create_pod(self._held[name]) for name in names)
                 errors = [each for each in await asyncio.gather(*calls, return_exceptions=True) if each]
-                if errors:  # a quota is waited for: anything else comes before it
+                if errors:  # other errors come first, since a quota only means waiting
                     raise min(errors, key=lambda each: isinstance(each, ApiRefused) and each.is_quota)
         except ApiRefused as error:
             if not error.is_quota:
@@ -407,7 +407,7 @@ class KubernetesAllocator(PullAllocator):
         self._queue.put(Allocated(time.time(), held.container))
 
     def _await_room(self, held: HeldPod, pod: Object) -> None:
-        if end_of(pod, 0) is not None:  # refused by whoever places pods
+        if end_of(pod, 0) is not None:  # the scheduler or the node refused the pod
             self._forget(held)
             self._changed.set()
         elif held.is_wanted and waits_for(pod)[1]:

@@ -294,7 +294,7 @@ class KubernetesEngine(Engine):
         annotations = job["metadata"].get("annotations") or {}
         end = outcome_of(pod)
         if end is None and (manifests.CANCELLED in annotations or job_condition(job, *ENDING) is not None):
-            end = self._recorded_end(directory)  # the master's pod, which knows it too, goes before the Job has ended
+            end = self._recorded_end(directory)  # the master's pod knows it, but is removed before the Job has ended
         state, text, finished = end or state_of(job, pod)
         running = container_state(pod, "running") if pod is not None else None
         return JobReport(
@@ -361,7 +361,7 @@ class KubernetesEngine(Engine):
         the pods' network can be reached, else one with a port of this machine that the API server forwards."""
         from howdah.engines.kubernetes.port_forward import PodForward, reaches  # while the master starts
 
-        if not self._forwards and reaches(url):  # who needs a tunnel to one pod needs it to all
+        if not self._forwards and reaches(url):  # a process that needs a tunnel to one pod needs tunnels to all
             return url
         address = urllib.parse.urlsplit(url)
         found = self._list("pods", **{manifests.JOB: job_id})

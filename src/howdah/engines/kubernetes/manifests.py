@@ -86,7 +86,7 @@ def job_volumes(job: JobSpec, options: Mapping[str, Any], role: str = "") -> lis
         variables = runtime_variables(job, role)
         place = f"env.{PREFIX}{variables.get(TYPE, '').upper()}_MOUNTS"
         named = (text for text in requested_mounts(variables) if text not in own)
-        # NodeManagers want a mode, of which `rw` is one.
+        # NodeManagers require a mode; `rw` is one.
         found += [Volume.parse(re.sub(":rw$", "", text), place) for text in named]
     return list({volume.inside: volume for volume in found}.values())
 
@@ -199,7 +199,7 @@ def task_pod(
     container = spec["containers"][0]
     container["volumeMounts"].append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 - the runtime's own has 64 MiB
     container["command"] = [_python(staged), f"{_DIRECTORY}/bootstrap/{BOOTSTRAP}"]
-    # A program that is told of an eviction has this long before its executor gets SIGTERM.
+    # The time between the notice of an eviction to the program and the SIGTERM to its executor.
     container["lifecycle"] = {"preStop": {"sleep": {"seconds": notice}}}
     own = {
         **variables,

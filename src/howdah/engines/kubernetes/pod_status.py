@@ -74,7 +74,7 @@ def end_of(pod: Mapping[str, Any], memory_mib: int) -> Exit | None:
     taken, ended = taken_away(pod), container_state(pod, "terminated")
     if ended is None:
         if pod["status"].get("phase") not in ("Failed", "Succeeded"):
-            # Nobody will say more of a pod on a node that does not answer.
+            # The status of a pod on a node that does not answer is not updated any more.
             return Exit("lost", detail=taken[1]) if taken is not None and taken[0] == "lost" else None
         return _without_container(pod, taken)
     code, reason = int(ended.get("exitCode", 0)), str(ended.get("reason") or "")

@@ -136,7 +136,7 @@ class PodForward:
             if near in ready:
                 _write(near, to_near)
                 for data in _read(near) if not to_far and not ended else ():
-                    if not data or _has_ended(near):  # who has gone waits for no answer, and has given up the request
+                    if not data or _has_ended(near):  # a client that has disconnected waits for no answer
                         protocol.send_close(CloseCode.NORMAL_CLOSURE)
                         _write(far, to_far + b"".join(protocol.data_to_send()))
                         return

@@ -26,7 +26,7 @@ KILL_AFTER_S = 1.0
 """Seconds from TERM to KILL of an executor, which ends its processes within 200 ms of TERM."""
 FINISH_TRIES, FINISH_RETRY_S = 25, 0.2
 UNKNOWN = 1 << 16
-# What a container does not inherit from whoever submitted the job.
+# Variables that a container does not inherit from the submitter.
 _NOT_INHERITED = ("HOWDAH_CREDENTIALS", "HOWDAH_MASTER", "HOWDAH_MASTER_ATTEMPT", "HOWDAH_MASTER_LOCK", MARK)
 
 
@@ -80,8 +80,9 @@ class LocalContainer:
         }
         try:
             with (directory / "executor.log").open("ab") as log:
-                # In the master's session, which has no terminal, so that what is typed at the submitter's is not meant
-                # for it; and not one of its own, for all tasks of a job are then scheduled as one.
+                # The executor stays in the master's session, which has no terminal, so keys typed at the submitter's
+                # terminal do not reach it. It gets no session of its own, because the kernel schedules the processes
+                # of one session as one group.
                 self._process = subprocess.Popen(
                     self.group.entering(launch.command) if self.group is not None else launch.command,
                     cwd=directory,
@@ -156,7 +157,7 @@ class LocalContainer:
         reports a status to the parent only."""
         if self._process is not None:
             return self._process.poll()
-        if self._pidfd >= 0:  # which tells of nothing but its end
+        if self._pidfd >= 0:  # it only shows whether the process has ended
             return UNKNOWN
         try:
             return None if alive(self.pid, self.start_time) else UNKNOWN
@@ -184,7 +185,7 @@ class LocalContainer:
             self.group.kill()
             self.group.remove()
         elif status != 0:
-            # An executor that ends in order has seen to it that nothing is left; one that was killed has not.
+            # An executor that ends normally has left no processes; one that was killed may have.
             kill_marked(self.container.id)
         if status != 0 and self.has_image:
             threading.Thread(target=remove_containers, args=(self.container.id,), daemon=True).start()

@@ -41,7 +41,7 @@ def main(directory: str, job_id: str) -> int:
     end = entry["end"]
     view = job.view()
     if end["state"] and not view.state.ended:
-        if not view.id and staged is not None:  # it never began: who looks at its log later wants to know what it was
+        if not view.id and staged is not None:  # it never began: readers of its log want to know the job
             started = JobStarted(end["time"], job_id, "local", staged.user, staged.job, submission=staged.submission)
             job.append(started)
         job.append(JobFinished(end["time"], Outcome(State(end["state"]), end["diagnostics"])))

@@ -34,7 +34,7 @@ class JobPositions:
 
     def __init__(self, state: MachineState) -> None:
         self.state = state
-        # In the order in which a job moves, so that none is in neither while it waits or runs.
+        # In the order in which a job moves, so that no job that waits or runs is missed.
         self.queue = state.waiting()
         self.entries = state.entries()
         self._queue_numbers = {job.job_id: number for number, job in enumerate(self.queue)}

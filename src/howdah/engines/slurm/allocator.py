@@ -402,7 +402,7 @@ class SlurmAllocator(PullAllocator):
             await asyncio.sleep(self._job_end_wait_s)
         exit = end_of_step(held.directory, status, held.released)
         if is_killed and not self._is_leaving:
-            with contextlib.suppress(OSError):  # no room for a further step: it is told without the cause
+            with contextlib.suppress(OSError):  # no room for a further step: reported without the cause
                 exit = await self._explain_kill(held.place, exit)
         if self._is_leaving:
             return
@@ -446,7 +446,7 @@ class SlurmAllocator(PullAllocator):
             return
         held.place.container = ""
         self._remove_directory(held.container.id)
-        if held.place.role:  # nobody else is to wait for what an extra job holds
+        if held.place.role:  # other users must not wait for the resources that an extra job holds
             self._places = [each for each in self._places if each is not held.place]
             self.in_background(self._extra.give_up(held.place.extra_id))
         self._queue.wake()

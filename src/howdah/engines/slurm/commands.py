@@ -87,7 +87,7 @@ class SlurmCommands:
 
     def __init__(self, conf: str = "") -> None:
         conf = conf or os.environ.get("SLURM_CONF", "")
-        # They are a user's, or another job's if this process runs in its step.
+        # They belong to a user, or to another job if this process runs in its step.
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OPTIONS)}
         self.environment = {**kept, **({"SLURM_CONF": conf} if conf else {})}
 

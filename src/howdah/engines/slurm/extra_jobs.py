@@ -86,7 +86,7 @@ class ExtraJobs:
         fitting = [id_ for id_ in mine if self.waiting[id_][1] == shape]
         needed = set(fitting[:count])
         if surplus := [id_ for id_ in mine if id_ not in needed]:
-            await asyncio.to_thread(self._slurm.cancel, *surplus)  # also what has just started: nobody uses it yet
+            await asyncio.to_thread(self._slurm.cancel, *surplus)  # also jobs that have just started: they are unused
             for id_ in surplus:
                 del self.waiting[id_]
         if (missing := count - len(fitting)) > 0:
@@ -112,7 +112,7 @@ class ExtraJobs:
                 raise
             ids = [f"{number}_{index}" for index in range(size)] if size > 1 else [number]
             self.waiting |= dict.fromkeys(ids, (role, shape))
-            # Whoever cancels the job when its master is gone reads the numbers.
+            # A cancellation without a master reads the numbers.
             self._file.write_text(" ".join(dict.fromkeys((*read_words(self._file), number))), encoding="ascii")
             missing -= size
 
@@ -175,7 +175,7 @@ class ExtraJobs:
 
     async def give_up_all(self, but: set[str]) -> None:
         """Cancel all extra jobs of this job, including those of an earlier master, except `but`."""
-        self._is_unsure = True  # the earlier master may have been killed before it could write a number down
+        self._is_unsure = True  # the earlier master may have been killed before it wrote down a number
         known = ids = read_words(self._file)
         self.waiting.clear()
         if known and but:

@@ -178,7 +178,7 @@ class SshAllocator(DetachedMasterAllocator):
             if count and link.host.name not in preferences.avoid:
                 self._wanted[started.role] = (count - 1, preferences)
                 self._queue.put(Allocated(time.time(), started))
-            else:  # nobody waits for it any more, and nobody hears of its end
+            else:  # nobody waits for it any more, or needs its end
                 self._unwanted.add(started.id)
                 self.release(started.id)
         elif "busy" in event or "refused" in event:

@@ -234,7 +234,7 @@ class YarnEngine(Engine):
         return context
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:
-        with contextlib.suppress(JobNotFound):  # what is no application id names no job here, but may elsewhere
+        with contextlib.suppress(JobNotFound):  # not an application id: no job of YARN, maybe one of another engine
             return asyncio.run(self._describe(job_id))
         return []
 

@@ -113,5 +113,5 @@ def _with_reason(template: str, diagnostics: str, status: int = 0) -> Message:
     lines = [_STAMP.sub("", line).strip() for line in diagnostics.splitlines()]
     first = next((line for line in lines if line), "")
     if _FULL_DISKS in diagnostics:
-        first = f"{os.strerror(errno.ENOSPC)}: {first}"  # by which the master knows a full disk
+        first = f"{os.strerror(errno.ENOSPC)}: {first}"  # the master recognises a full disk by this text
     return message(f"{template}: {{reason}}" if first else template, reason=first, status=status)

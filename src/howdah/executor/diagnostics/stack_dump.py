@@ -61,7 +61,7 @@ def describe_processes(pids: Sequence[int], tool: str, native: bool, secrets: Se
 def _python_stacks(pid: int, tool: str, native: bool, secrets: Sequence[str]) -> str:
     found = _dump_native(pid, tool, secrets) if native else _dump(pid, tool, secrets)
     _, begins, stacks = found.partition(_AFTER_COMMAND)
-    # py-spy has the command line in its first line, which are several where an argument has line ends.
+    # py-spy prints the command line first: several lines if an argument has line ends.
     return f"Process {pid}: {command_of(pid, secrets)}{begins}{stacks}" if begins else redaction.text(found, secrets)
 
 

@@ -84,7 +84,7 @@ class TaskOutput:
         for stream in self.logs.values():
             stream.write(b"")  # there may be room again
         lost = [(name, stream.lost, stream.problem) for name, stream in self.logs.items() if stream.lost]
-        for name, count, reason in lost:  # telling it loses some more
+        for name, count, reason in lost:  # the warning itself may lose more
             template = "{count} bytes of {stream} are missing at the end: {reason}"
             self.warn(message(template, count=count, stream=name, reason=reason))
 

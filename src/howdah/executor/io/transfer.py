@@ -240,7 +240,7 @@ def _path_if_changed(file: DataFile) -> str:
     path = uris.path(file.uri)
     try:
         found = os.stat(path)
-    except OSError:  # it is here already, or its absence has been told
+    except OSError:  # it is here already, or its absence has been reported
         return ""
     modified_ms = found.st_mtime_ns // 10**6
     return "" if (found.st_size, modified_ms) == (file.size, file.modified_ms or modified_ms) else path

@@ -131,7 +131,7 @@ class WorkingDirectory:
         if os.path.islink(path):
             os.unlink(path)
 
-    # What a program has made
+    # Files that the program has made
 
     @property
     def is_used(self) -> bool:
@@ -232,7 +232,7 @@ class WorkingDirectory:
             yield 0
             is_engines, status = name in self._engines, entry.stat(follow_symlinks=False)
             if entry.is_dir(follow_symlinks=False):
-                # A directory that was renamed keeps the times of what is in it.
+                # A renamed directory keeps the times of its contents.
                 is_new = (
                     since_ns and status.st_ctime_ns >= since_ns and not is_engines and not self._prepared.hold(name)
                 )

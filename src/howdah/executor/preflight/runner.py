@@ -117,7 +117,7 @@ class PreflightRunner:
         self.close()
         if assignment.checks.pairs:
             among = port_range.ports(assignment.port_range)
-            self._listener = PortReservation("", [_PAIR], among)  # what others call us may be the loopback to ourselves
+            self._listener = PortReservation("", [_PAIR], among)  # our name among others may mean the loopback here
 
     def close(self) -> None:
         """Release the port."""

@@ -33,10 +33,10 @@ IMAGE_PATH = "<PATH of the image>"
 MARK = "HOWDAH_CONTAINER"
 _SHELL = "/bin/sh"
 _LINE = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1"; fi; exec /bin/sh -c "$2"'
-# $1 is the file of variables, $2 the file that says that the container runs, $3 what is said about processes that the
-# program leaves, $4 for how many tenths of a second these live, what follows the program. The program waits, for a
-# moment, until the executor watches the container: a short program would end before. The end of process 1 kills all
-# others, so it waits for them; unless the executor does it already, it tells them to end.
+# $1 is the file of variables, $2 the file whose existence shows that the container runs, $3 the message about processes
+# that the program leaves, $4 the tenths of a second for which these may live, and the rest is the program. The program
+# waits for a moment until the executor watches the container: otherwise a short program would end before that. The end
+# of process 1 kills all others, so it waits for them; unless the executor does so already, it tells them to end.
 _AWAIT_WATCHER = '(n=0; until [ -e "$2-watched" ] || [ $n = 100 ]; do n=$((n+1)); sleep 0.02 || sleep 1; done) 2>&-; '
 _AWAIT_OTHERS = (
     "{ while set -- /proc/[0-9]*; [ $# -gt 1 ] && [ $n -lt $l ]; do "
@@ -54,7 +54,7 @@ _VARIABLES_FD = 3
 _SEARCH_S, _MAX_SEARCH_S, _SEARCH_FACTOR = 0.03, 1.0, 1.2
 _MAX_EVENTS_S = 3.0
 _MAX_TOOL_END_S = 60.0  # The tool copies the rest of the output and removes the container meanwhile.
-# $0 is the tool. A daemon may be about to make the container, and podman fails the first time, when it finds that its
+# $0 is the tool. A daemon may just be making the container; and podman fails at its first try, when it finds that its
 # own process of the container is gone.
 _REMOVE = 'for pause in 2 2 0; do timeout 30 "$0" rm "$@"; sleep $pause; done'
 _PID_MAX = "/proc/sys/kernel/pid_max"

@@ -45,7 +45,7 @@ _SWEEP_S = 0.1
 _KILL_LIMIT_S = 10.0
 _TERM_GRACE_S = 0.1  # Some engines send KILL 250 ms after TERM.
 _TOOL_GRACE_S = 2.0  # The tool removes its container meanwhile; rootless podman takes half as long.
-_TOOL_LEAVE_S = 5.0  # podman removes its container after the program has ended.
+_TOOL_LEAVE_S = 5.0  # meanwhile the tool removes its container; rootless podman takes half of this
 _DRAIN_LIMIT_S = 2.0
 _PORT_WINDOW_S = 600.0  # LightGBM's programs read their data before they listen
 # The last two are LightGBM's words and gRPC's.

@@ -261,7 +261,7 @@ class CommandSession:
             try:
                 await asyncio.wait_for(self._changed.wait(), ALIVE_S)
             except asyncio.TimeoutError:
-                writer.write(frame(wire.OUTPUT))  # it fails if the client is gone, which may not be read from
+                writer.write(frame(wire.OUTPUT))  # this fails if the client is gone; reading may never show it
                 await writer.drain()
 
     async def _take_input(self, reader: asyncio.StreamReader) -> None:

@@ -79,13 +79,13 @@ class RelayProcess:
     async def run(self) -> None:
         """Open what the master asks for, until nothing has used the relay for IDLE_S seconds."""
         adopt_orphans()
-        os.set_inheritable(self._request.context_fd, False)  # commands get variables of their own
+        os.set_inheritable(self._request.context_fd, False)  # commands get their own variables
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reaper.reap)
         listening = asyncio.ensure_future(self._listen())
         while time.monotonic() - self._used_at < IDLE_S:
             done, _ = await asyncio.wait((listening,), timeout=CHECK_S)
             if done:
-                listening.result()  # it never ends but by a fault, which the executor's log is to have
+                listening.result()  # it ends only by a fault, which belongs in the executor's log
             if self._streams or any(not session.ended for session in self._sessions.values()):
                 self._used_at = time.monotonic()
         listening.cancel()

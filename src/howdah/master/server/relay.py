@@ -190,7 +190,7 @@ class Relay:
         elif wanted.copy is not None:
             detail = wanted.copy.path
         elif wanted.command is not None and wanted.command.argv:
-            detail = wanted.command.argv[0]  # the other words may have secrets
+            detail = wanted.command.argv[0]  # the other words may contain secrets
         self._append(
             TaskEntered(
                 now,

@@ -90,8 +90,8 @@ def connect_machine(network: Network, control: int, nodes: int) -> None:
     bridge = f"{network.control}/24"
     for command in (
         [*inside, "ip", "link", "set", "lo", "up"],
-        # Its own address, for it would else take a leg's and change it with each lost node: whoever had it cached would
-        # send into the void for half a minute.
+        # An address of its own: otherwise the bridge would take a leg's, and change it with each lost node. Whoever had
+        # cached it would send to nowhere for half a minute.
         [*inside, "ip", "link", "add", "bridge", "address", _mac(network.control), "type", "bridge"],
         [*inside, "ip", "address", "add", bridge, "dev", "bridge"],
         # No kube-proxy runs: the one service that pods need, the apiserver's, is an address of the control plane.

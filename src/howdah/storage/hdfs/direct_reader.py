@@ -217,7 +217,7 @@ class DirectReader:
         token = token_of(block) if self._secure and address[1] >= _PRIVILEGED else None
         try:
             return DataNodeConnection(*address, self._limit_s, min(_CONNECT_S, self._limit_s), token)
-        except TimeoutError as error:  # it is not there, which is soon known; another node may be
+        except TimeoutError as error:  # it is down, which shows soon; another node may be up
             raise ConnectionError(f"no connection to {address[0]}:{address[1]}") from error
 
 

@@ -53,7 +53,7 @@ def local_resource(file: StagedFile) -> pb.LocalResource:
     host, _, port = authority.partition(":")
     url = pb.Url(scheme=scheme, host=host or None, port=int(port) if port else -1, file=path)
     kind = _FILE if file.kind == "file" else _ARCHIVE
-    visibility = PRIVATE if file.sha256 else APPLICATION  # what is named by its content is worth keeping on the node
+    visibility = PRIVATE if file.sha256 else APPLICATION  # files named by their content are worth keeping on the node
     return pb.LocalResource(resource=url, size=file.size, timestamp=file.modified_ms, type=kind, visibility=visibility)
 
 
