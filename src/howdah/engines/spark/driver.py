@@ -27,7 +27,8 @@ from howdah.engines.spark import container_task
 from howdah.engines.spark.socket_path import short_path
 
 POLL_S = 0.5
-SLOTS_WAIT_S = 10.0
+SLOTS_WAIT_S, FIRST_SLOTS_WAIT_S = 10.0, 30.0
+"""How long the number of slots stays the same, or 0, before it is told."""
 FIRST_HERE = 10**12
 """The number of the first container beside the driver."""
 ALONE_LIMIT_S = 120.0
@@ -215,11 +216,18 @@ class DriverServer:
             thread.join()
 
     def _tell_slots(self, ask: str, profile: Any, count: int) -> None:
-        """Tell how many tasks can run at the same time, unless it is enough; executors register one by one."""
-        deadline = time.monotonic() + SLOTS_WAIT_S
-        while (slots := self._slots(profile)) in range(count) and time.monotonic() < deadline:
+        """Tell how many tasks can run at the same time until it is enough: executors register one by one, and the
+        first of them on YARN and Kubernetes when their containers have come."""
+        before, told, changed = -1, -1, time.monotonic()
+        while ask in self._running and (slots := self._slots(profile)) in range(count):
+            if slots != before:
+                before, changed = slots, time.monotonic()
+            wait_s = SLOTS_WAIT_S if slots else FIRST_SLOTS_WAIT_S
+            if slots != told and time.monotonic() - changed > wait_s:
+                told = slots
+                self._tell(slots=slots, ask=ask)
             time.sleep(POLL_S)
-        self._tell(slots=slots, ask=ask)
+        self._tell(slots=self._slots(profile), ask=ask)
 
     def _slots(self, profile: Any) -> int:
         """Return how many tasks of this profile Spark's executors can run at the same time; -1 if it does not say."""
