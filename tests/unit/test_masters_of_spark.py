@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import stat
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +19,8 @@ from howdah.engines import MasterContext
 from howdah.engines.pull_launch import LaunchOffers
 from howdah.engines.spark import container_task
 from howdah.engines.spark.allocator import Ask, SparkAllocator, SparkTask
+from howdah.engines.spark.cluster import SparkCluster
+from howdah.engines.spark.driver_link import DriverLink
 from howdah.engines.spark.engine import SparkEngine
 from howdah.errors import EngineRejected, JobNotFound, StagingError
 from howdah.spec import Container, JobSpec, Resources, Role, StagedFile, StagedJob
@@ -128,6 +132,27 @@ def test_hadoop_takes_a_program_for_the_user_of_the_application(
     order = {"key": "11", "archive": "", "variables": variables, "names_user": names_user}
     found = container_task.write_files(tmp_path, "container", order, {"gpus": ""})
     assert found.get("HADOOP_USER_NAME") == ("alice" if names_user else None)
+
+
+def test_a_secret_is_on_no_command_line(tmp_path: Path) -> None:
+    (tmp_path / "spark-submit").write_text('#!/bin/sh\nfor word; do echo "$word"; done\n')
+    (tmp_path / "spark-submit").chmod(0o700)
+    cluster = SparkCluster("yarn", str(tmp_path / "spark-submit"), {})
+    properties = {"spark.executor.cores": "1", "spark.hadoop.fs.s3a.secret.key": "hush"}
+
+    async def start() -> None:
+        link = DriverLink(tmp_path / "socket", tmp_path / "log")
+        await link.start(cluster, properties, tmp_path / "lock")
+        assert link._process is not None
+        await asyncio.wait_for(link._process.wait(), 30)
+
+    asyncio.run(start())
+    words = (tmp_path / "log").read_text().splitlines()
+    assert "spark.executor.cores=1" in words
+    assert not any("hush" in word for word in words)
+    file = Path(words[-1])
+    assert json.loads(file.read_text()) == {"spark.hadoop.fs.s3a.secret.key": "hush"}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 @pytest.fixture

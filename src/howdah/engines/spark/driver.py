@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pyspark import SparkContext, cloudpickle
+from pyspark import SparkConf, SparkContext, cloudpickle
 from pyspark.accumulators import AccumulatorParam
 from pyspark.resource import ExecutorResourceRequests, ResourceProfileBuilder, TaskResourceRequests
 
@@ -288,9 +288,12 @@ def _first_line(problem: Exception) -> str:
 
 def main() -> None:
     """Open a context as spark-submit's options say, and serve at the socket of the first argument; the second one is
-    the file that masters lock."""
+    the file that masters lock, the third one a file with more properties."""
     os.setpgid(0, 0)  # a signal to the master's group is the allocator's to hand on
-    context = SparkContext()
+    conf = SparkConf()
+    for name, value in json.loads(Path(sys.argv[3]).read_text() if sys.argv[3:] else "{}").items():
+        conf.set(name, value)
+    context = SparkContext(conf=conf)
     context.setLogLevel("WARN")
     try:
         DriverServer(context, *map(Path, sys.argv[1:3])).serve()
