@@ -134,6 +134,16 @@ def test_hadoop_takes_a_program_for_the_user_of_the_application(
     assert found.get("HADOOP_USER_NAME") == ("alice" if names_user else None)
 
 
+@pytest.mark.parametrize(("pod", "node"), [(["--podName", "job-exec-1"], "job-exec-1"), ([], "10.0.0.1")])
+def test_a_node_on_kubernetes_is_the_pod(monkeypatch: pytest.MonkeyPatch, pod: list[str], node: str) -> None:
+    """A pod's address is later another pod's, which no failure may be held against."""
+    words = ["java", "--executor-id", "1", "--app-id", "a", "--hostname", "10.0.0.1", *pod]
+    monkeypatch.setattr(container_task, "_command_line", lambda _pid: words)
+    numbers = {"taskAttemptId": lambda: 7, "stageId": lambda: 0, "resources": dict}
+    facts = container_task._facts(SimpleNamespace(**numbers), 0)
+    assert (facts["node"], facts["executor"], facts["attempt"]) == (node, "1", "7")
+
+
 def test_a_secret_is_on_no_command_line(tmp_path: Path) -> None:
     (tmp_path / "spark-submit").write_text('#!/bin/sh\nfor word; do echo "$word"; done\n')
     (tmp_path / "spark-submit").chmod(0o700)

@@ -170,7 +170,8 @@ def _facts(context: Any, partition: int) -> dict[str, str]:
         return command[command.index(name) + 1] if name in command[:-1] else ""
 
     return {
-        "node": option("--hostname") or socket.gethostname(),
+        # On Kubernetes the host name is the pod's address, which a later pod may have, and be blamed for this one.
+        "node": option("--podName") or option("--hostname") or socket.gethostname(),
         "executor": option("--executor-id"),
         "application": option("--app-id"),
         "attempt": str(context.taskAttemptId()),
