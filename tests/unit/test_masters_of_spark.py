@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import stat
 import threading
 from pathlib import Path
@@ -132,6 +133,21 @@ def test_hadoop_takes_a_program_for_the_user_of_the_application(
     order = {"key": "11", "archive": "", "variables": variables, "names_user": names_user}
     found = container_task.write_files(tmp_path, "container", order, {"gpus": ""})
     assert found.get("HADOOP_USER_NAME") == ("alice" if names_user else None)
+
+
+def test_a_signal_for_sparks_processes_keeps_no_container_from_being_removed(tmp_path: Path) -> None:
+    """Spark ends its Python processes by one signal for their group, also those that have just begun."""
+    directory = tmp_path / "container"
+    directory.mkdir()
+    (directory / "bootstrap.pyz").write_text("import time; time.sleep(60)")
+    with (tmp_path / "log").open("wb") as log:
+        order = {"background": False, "python": ""}
+        keeper = container_task.start(directory, dict(os.environ), order, log)
+        assert os.getpgid(keeper.pid) == keeper.pid, "it is in the group of Spark's process"
+        assert keeper.stdin is not None
+        keeper.stdin.close()  # as when Spark's process has ended
+        keeper.wait(30)
+    assert not directory.exists()
 
 
 @pytest.mark.parametrize(("pod", "node"), [(["--podName", "job-exec-1"], "job-exec-1"), ([], "10.0.0.1")])

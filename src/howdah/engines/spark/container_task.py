@@ -144,7 +144,8 @@ def start(directory: Path, variables: dict[str, str], order: dict[str, Any], log
         stdin=subprocess.PIPE,
         stdout=log,
         stderr=log,
-        start_new_session=order["background"],
+        # Spark's daemon of Python tells its process group to end, and a keeper that does not listen yet would obey.
+        start_new_session=True,
     )
 
 
