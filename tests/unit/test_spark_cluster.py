@@ -68,7 +68,9 @@ def ended_cluster() -> Any:
     return cluster
 
 
-def test_a_job_goes_on_whose_notes_nobody_can_be_told(pyspark: Any, tmp_path: Path) -> None:
+def test_a_job_goes_on_whose_notes_nobody_can_be_told(
+    pyspark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster, seen = ended_cluster(), []  # type: tuple[Any, list[Any]]
 
     def say(_text: str) -> None:
@@ -79,7 +81,8 @@ def test_a_job_goes_on_whose_notes_nobody_can_be_told(pyspark: Any, tmp_path: Pa
             yield SimpleNamespace(notes=["a node is silent"] * count, outcome=None)
             seen.append(cluster._problem)
 
-    cluster._say, cluster._client = say, SimpleNamespace(follow=follow)
+    monkeypatch.setattr("howdah.spark.cluster.changes", lambda views, interval_s: views)
+    cluster._say, cluster._jobs = say, SimpleNamespace(views=follow)
     cluster._follow(SimpleNamespace(stop=lambda: seen.append("stopped")), tmp_path / "directory")
     assert seen == [None, None, "stopped"]
     assert cluster._problem is None

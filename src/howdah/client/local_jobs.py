@@ -53,10 +53,11 @@ class IncompleteJobList(UserWarning):
 
 
 class LocalJobs(JobsApi):
-    """The jobs of the engines that are configured here, reached with the job's key as the command line does."""
+    """The jobs of the engines that are configured here, reached with the job's key as the command line does; those of
+    `found` alone, if it is given."""
 
-    def __init__(self, engine: str, profile: str) -> None:
-        self.engine, self.profile = engine, profile
+    def __init__(self, engine: str, profile: str, found: Engine | None = None) -> None:
+        self.engine, self.profile, self._found = engine, profile, found
 
     def submit(
         self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, object], overwrite: bool
@@ -167,7 +168,7 @@ class LocalJobs(JobsApi):
         return master
 
     def _engine(self, job_id: str) -> Engine:
-        return engine_of(job_id, self.profile)
+        return self._found or engine_of(job_id, self.profile)
 
     def _follower(self, job_id: str) -> Follower:
         return Follower(self._engine(job_id), job_id, retry_s=RETRY_S)

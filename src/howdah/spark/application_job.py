@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import os
+import pwd
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +51,20 @@ def with_command(job: JobSpec, context: SparkContext) -> JobSpec:
     python = "python" if job.environment != Environment() else context.pythonExec
     command = (python, "-m", "howdah.spark.run_function", FUNCTION_FILE)
     return replace(job, roles={name: replace(role, command=command) for name, role in job.roles.items()})
+
+
+def keep_state_in_container(context: SparkContext, environment: MutableMapping[str, str]) -> None:
+    """Let a driver in a container of the cluster (deploy mode `cluster`) keep howdah's state in its working directory,
+    which goes with the container. YARN says that the user's home is a directory of nobody's (`/home/`)."""
+    in_container = context.getConf().get("spark.submit.deployMode") == "cluster"
+    if not in_container or environment.get("HOWDAH_HOME") or environment.get("XDG_STATE_HOME"):
+        return
+    own = ""
+    with contextlib.suppress(KeyError):  # a pod's user may have no account
+        own = pwd.getpwuid(os.getuid()).pw_dir
+    home = environment.get("HOME", "")
+    if home.rstrip("/") != own.rstrip("/") or not os.access(home, os.W_OK):
+        environment["HOWDAH_HOME"] = str(Path.cwd() / "howdah-home")
 
 
 def for_spark(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
+import os
 import secrets
 import shutil
 import sys
@@ -20,8 +21,9 @@ from pyspark import SparkContext
 
 from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
+from howdah.client.local_jobs import LocalJobs
 from howdah.client.page_links import page_link, tensorboard_url
-from howdah.client.sdk import Client
+from howdah.client.sdk import changes
 from howdah.client.submission import submit
 from howdah.client.submit import prepare
 from howdah.engines import Engine
@@ -31,7 +33,7 @@ from howdah.frameworks.group import HOLD_NO_DATA
 from howdah.functions.packed_function import check_callable
 from howdah.functions.results import nodes_by_task
 from howdah.jupyter.live_table import LiveTable, in_notebook
-from howdah.spark.application_job import Function, for_spark, function_job, with_command
+from howdah.spark.application_job import Function, for_spark, function_job, keep_state_in_container, with_command
 from howdah.spark.feed_messages import FeedError
 from howdah.spark.feeding import SparkFeeder, check_epochs, have_begun_again
 from howdah.spark.feeding_task import Programs, end_feed
@@ -76,7 +78,8 @@ class Cluster:
         self._say = say or (lambda text: print(text, file=sys.stderr, flush=True))
         self.job_id = job_id
         """The id of the job, by which `howdah` finds it."""
-        self._client = Client(engine="spark", profile=profile)
+        # By the settings of this application, which may have another master than the configuration.
+        self._jobs = LocalJobs("spark", profile, engine)
         self._view: JobView | None = None
         self._changed = threading.Condition()
         self._problem: Exception | None = None
@@ -116,6 +119,7 @@ class Cluster:
             SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
         """
         context = context_of(spark)
+        keep_state_in_container(context, os.environ)
         if not isinstance(job, JobSpec):
             check_callable(job)
         flags = flags_of(context, profile)
@@ -168,7 +172,7 @@ class Cluster:
 
     def _follow(self, server: DriverServer, directory: Path) -> None:
         try:
-            for view in self._client.follow(self.job_id, POLL_S):
+            for view in changes(self._jobs.views(self.job_id), interval_s=POLL_S):
                 with self._changed:
                     self._view = view
                     new, self._notes = view.notes[self._notes :], len(view.notes)
@@ -421,7 +425,7 @@ class Cluster:
 
     def cancel(self) -> None:
         """End the job now."""
-        self._client.cancel(self.job_id)
+        self._jobs.cancel(self.job_id)
 
     @contextlib.contextmanager
     def cancelled_by_interrupt(self) -> Iterator[None]:

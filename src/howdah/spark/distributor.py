@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -23,6 +24,7 @@ from howdah.functions.function_job import DIRECTORY, ROLE, FunctionCall, read_jo
 from howdah.functions.packed_function import pack_function
 from howdah.functions.results import Results, new_place, tasks_by_rank
 from howdah.program.run_function import ALL_TASKS, FIRST_TASK
+from howdah.spark.application_job import keep_state_in_container
 from howdah.spark.cluster import Cluster, ClusterError, context_of, flags_of
 from howdah.spark.feeding import check_epochs, have_begun_again
 from howdah.spark.partition_data import call_with_data
@@ -116,6 +118,7 @@ class Distributor:
         if self.local_mode:
             return run_job(call, "local", self._profile, {"name": self._name or call.name, **self._local_keys()})
         spark = self._context()
+        keep_state_in_container(spark, os.environ)
         settings = settings_for(flags_of(spark, self._profile))
         place = new_place(engine_for(settings).home)
         roles, more = self._roles_on_spark(spark), self._fields()

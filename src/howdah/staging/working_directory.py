@@ -32,7 +32,11 @@ def prepare(directory: Path, files: tuple[StagedFile, ...], cache: Path) -> None
 def _place(file: StagedFile, target: Path, cache: Path) -> None:
     source = Path(uris.path(file.uri))
     target.parent.mkdir(parents=True, exist_ok=True)
-    source.stat()  # a link to nothing would be found late
+    try:
+        source.stat()  # a link to nothing would be found late
+    except FileNotFoundError:
+        reason = "is not on this node, which must see the home of jobs, and `shared_paths`, under the same path"
+        raise StagingError(f"{source} {reason}") from None
     target.symlink_to(source if file.kind == "file" else unpack_archive(source, cache))
 
 

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -24,6 +25,8 @@ from howdah.engines.options import engine_options
 from howdah.engines.spark.cluster import find_cluster
 from howdah.engines.spark.driver_link import DriverLink
 from howdah.engines.spark.properties import application_properties, resource_profile
+from howdah.hadoop import conf as hadoop_conf
+from howdah.hadoop.identity import is_secure
 from howdah.spec import Container, Exit, JobSpec, Outcome
 from howdah.spec.events import Allocated, AllocationLost, ContainerEnded, Event, Noted
 from howdah.spec.message import message
@@ -36,6 +39,8 @@ KILL_AFTER_S = 1.0
 IDLE_LIMIT_S = 5.0
 """How long a task that nobody has asked for is kept."""
 _PLACE = ("application", "stage", "partition", "executor")
+_TOO_MUCH_MEMORY = re.compile("exceeding (physical|virtual) memory limits|OOMKilled")
+"""What Spark says of executors that YARN or Kubernetes has killed for it."""
 MAX_ERRORS = 3
 """Stages in turn that end with an error before any of their tasks has started."""
 
@@ -95,6 +100,8 @@ class SparkAllocator(DetachedMasterAllocator):
         self._job, self._queue = staged.job, EventQueue()
         self._options = engine_options(staged.job, staged.settings, "spark")
         self._cluster = find_cluster(staged.settings, os.environ)
+        conf_dir = staged.settings.get("hadoop_conf_dir", "")
+        self._names_user = bool(conf_dir) and not is_secure(hadoop_conf.load(conf_dir))
         self._properties = application_properties(staged.job, self._options, context)
         given = self._options["driver_socket"]
         self._is_own_driver = not given
@@ -186,8 +193,10 @@ class SparkAllocator(DetachedMasterAllocator):
 
     def _executor_lost(self, task: SparkTask, reason: str) -> Exit:
         template = "Spark's executor {executor} on {host} was lost: {reason}"
-        facts = {"executor": task.executor, "host": task.container.node, "reason": reason or "Spark does not say why"}
-        return Exit("stopped") if task.is_released else Exit("lost", detail=message(template, **facts))
+        why = " ".join(reason.split()) or "Spark does not say why"  # YARN's diagnostics have several lines
+        facts = {"executor": task.executor, "host": task.container.node, "reason": why}
+        cause = "memory" if _TOO_MUCH_MEMORY.search(reason) else "lost"
+        return Exit("stopped") if task.is_released else Exit(cause, detail=message(template, **facts))
 
     async def pending_reasons(self, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
         return [
@@ -197,7 +206,11 @@ class SparkAllocator(DetachedMasterAllocator):
     def _check_room(self, ask_id: str, slots: int) -> None:
         """Tell at once when Spark's executors have too few slots for what was asked for."""
         ask = self._asks.get(ask_id)
-        if ask is None or self._has_room or slots < 0 or slots >= ask.count:
+        if ask is None or self._has_room or slots < 0:
+            return
+        if slots >= ask.count:
+            if self._waiting.pop(ask.role, ""):
+                self._write("waiting.json", self._waiting)
             return
         template = "{role}: {count} tasks of {vcores} cores are to run at the same time, and Spark's executors have room for {slots}"  # noqa: E501 - one sentence
         vcores = self._job.roles[ask.role].resources.vcores
@@ -335,6 +348,7 @@ class SparkAllocator(DetachedMasterAllocator):
             "archive": base64.b64encode(bootstrap_archive()).decode(),
             "python": self._context.staged.settings.get("python", ""),
             "background": is_fed,
+            "names_user": self._names_user,
         }
         text = f"howdah {self._context.job_id}: {count} × {role}"
         profile = resource_profile(self._job.roles[role].resources, memory_mib, self._properties)

@@ -9,13 +9,14 @@ import contextlib
 import hmac
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.parse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,9 @@ def container_task(order: dict[str, Any], ends: Any) -> Callable[[int, Iterable[
     """Return the function for `mapPartitionsWithIndex`.
 
     `order` has the `ask` (the beginning of its containers' ids), its `key` in hexadecimal, the bootstrap's `variables`,
-    the `archive` in Base64, the interpreter (`python`, "" for that of Spark's Python), and whether the Spark task is
-    over as soon as the container has `background`. `ends` is an accumulator for ids, exit statuses and the
-    bootstrap's last lines.
+    the `archive` in Base64, the interpreter (`python`, "" for that of Spark's Python), whether the Spark task is over
+    as soon as the container has `background`, and whether Hadoop believes the user's name (`names_user`). `ends` is an
+    accumulator for ids, exit statuses and the bootstrap's last lines.
     """
 
     def run(partition: int, _rows: Iterable[Any]) -> Iterator[Any]:
@@ -75,7 +76,7 @@ def container_task(order: dict[str, Any], ends: Any) -> Callable[[int, Iterable[
         context = TaskContext.get()
         assert context is not None
         container = f"{order['ask']}+{context.taskAttemptId()}"
-        directory = Path(tempfile.mkdtemp(prefix="howdah-"))
+        directory = Path(tempfile.mkdtemp(prefix="howdah-", dir=_yarn_directory(os.environ)))
         variables = write_files(directory, container, order, _facts(context, partition))
         with tempfile.TemporaryFile() as log:
             process = start(directory, variables, order, log)
@@ -115,6 +116,9 @@ def write_files(directory: Path, container: str, order: dict[str, Any], facts: d
     left_out = r"SPARK_(?!EXECUTOR_POD_IP$)|PYTHON|PYSPARK|HOWDAH_"
     kept = {name: value for name, value in os.environ.items() if not re.match(left_out, name)}
     named = {f"HOWDAH_FACT_{name.upper()}": value for name, value in facts.items()}
+    # As Spark itself does: executors may run as an account of the cluster's, which may not write where the user may.
+    if order.get("names_user") and (user := os.environ.get("HADOOP_USER_NAME") or os.environ.get("SPARK_USER")):
+        named["HADOOP_USER_NAME"] = user
     return {
         **kept,
         **named,
@@ -140,8 +144,16 @@ def start(directory: Path, variables: dict[str, str], order: dict[str, Any], log
         stdin=subprocess.PIPE,
         stdout=log,
         stderr=log,
-        start_new_session=order["background"],
+        # Spark's daemon of Python tells its process group to end, and a keeper that does not listen yet would obey.
+        start_new_session=True,
     )
+
+
+def _yarn_directory(environment: "Mapping[str, str]") -> "str | None":
+    """Return the directory of YARN's application on the disk with the most room, which YARN removes; None elsewhere."""
+    places = environment.get("LOCAL_DIRS", "").split(",") if "CONTAINER_ID" in environment else []
+    writable = [place for place in places if os.access(place, os.W_OK | os.X_OK)]
+    return max(writable, key=lambda place: shutil.disk_usage(place).free, default=None)
 
 
 def last_lines(log: Any) -> str:
@@ -159,7 +171,8 @@ def _facts(context: Any, partition: int) -> dict[str, str]:
         return command[command.index(name) + 1] if name in command[:-1] else ""
 
     return {
-        "node": option("--hostname") or socket.gethostname(),
+        # On Kubernetes the host name is the pod's address, which a later pod may have, and be blamed for this one.
+        "node": option("--podName") or option("--hostname") or socket.gethostname(),
         "executor": option("--executor-id"),
         "application": option("--app-id"),
         "attempt": str(context.taskAttemptId()),

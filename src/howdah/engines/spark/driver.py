@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pyspark import SparkContext, cloudpickle
+from pyspark import SparkConf, SparkContext, cloudpickle
 from pyspark.accumulators import AccumulatorParam
 from pyspark.resource import ExecutorResourceRequests, ResourceProfileBuilder, TaskResourceRequests
 
@@ -27,7 +27,8 @@ from howdah.engines.spark import container_task
 from howdah.engines.spark.socket_path import short_path
 
 POLL_S = 0.5
-SLOTS_WAIT_S = 10.0
+SLOTS_WAIT_S, FIRST_SLOTS_WAIT_S = 10.0, 30.0
+"""How long the number of slots stays the same, or 0, before it is told."""
 FIRST_HERE = 10**12
 """The number of the first container beside the driver."""
 ALONE_LIMIT_S = 120.0
@@ -215,11 +216,18 @@ class DriverServer:
             thread.join()
 
     def _tell_slots(self, ask: str, profile: Any, count: int) -> None:
-        """Tell how many tasks can run at the same time, unless it is enough; executors register one by one."""
-        deadline = time.monotonic() + SLOTS_WAIT_S
-        while (slots := self._slots(profile)) in range(count) and time.monotonic() < deadline:
+        """Tell how many tasks can run at the same time until it is enough: executors register one by one, and the
+        first of them on YARN and Kubernetes when their containers have come."""
+        before, told, changed = -1, -1, time.monotonic()
+        while ask in self._running and (slots := self._slots(profile)) in range(count):
+            if slots != before:
+                before, changed = slots, time.monotonic()
+            wait_s = SLOTS_WAIT_S if slots else FIRST_SLOTS_WAIT_S
+            if slots != told and time.monotonic() - changed > wait_s:
+                told = slots
+                self._tell(slots=slots, ask=ask)
             time.sleep(POLL_S)
-        self._tell(slots=slots, ask=ask)
+        self._tell(slots=self._slots(profile), ask=ask)
 
     def _slots(self, profile: Any) -> int:
         """Return how many tasks of this profile Spark's executors can run at the same time; -1 if it does not say."""
@@ -280,9 +288,12 @@ def _first_line(problem: Exception) -> str:
 
 def main() -> None:
     """Open a context as spark-submit's options say, and serve at the socket of the first argument; the second one is
-    the file that masters lock."""
+    the file that masters lock, the third one a file with more properties."""
     os.setpgid(0, 0)  # a signal to the master's group is the allocator's to hand on
-    context = SparkContext()
+    conf = SparkConf()
+    for name, value in json.loads(Path(sys.argv[3]).read_text() if sys.argv[3:] else "{}").items():
+        conf.set(name, value)
+    context = SparkContext(conf=conf)
     context.setLogLevel("WARN")
     try:
         DriverServer(context, *map(Path, sys.argv[1:3])).serve()

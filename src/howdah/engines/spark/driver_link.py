@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ from howdah.engines.spark.cluster import SparkCluster
 from howdah.engines.spark.socket_path import short_path
 from howdah.errors import EngineUnavailable
 
+_SECRET = re.compile(r"(?i)secret|password|token|access[.]?key")
+"""Names of properties whose values Spark itself does not show (`spark.redaction.regex`)."""
 START_LIMIT_S, STEP_S, LAST_LINES = 300.0, 0.1, 5
 
 
@@ -33,7 +36,14 @@ class DriverLink:
         Raises:
             EngineUnavailable: there is no spark-submit.
         """
-        words = [word for name, value in properties.items() for word in ("--conf", f"{name}={value}")]
+        # All users of this machine see a command line: what looks like a secret goes by a file.
+        private = {name: value for name, value in properties.items() if _SECRET.search(name)}
+        secrets = self.log.with_name("properties.json")
+        secrets.touch(0o600)
+        secrets.write_text(json.dumps(private))
+        shown = {name: value for name, value in properties.items() if name not in private}
+        words = [word for name, value in shown.items() for word in ("--conf", f"{name}={value}")]
+        program = [str(Path(__file__).with_name("driver.py")), str(self.path), str(masters), str(secrets)]
         command = [cluster.submit, "--master", cluster.master, "--deploy-mode", "client", *words]
         # The driver is a program of this Python; its executors have theirs (PYSPARK_PYTHON, or
         # spark.pyspark.python).
@@ -41,7 +51,7 @@ class DriverLink:
         with self.log.open("ab") as log:
             try:
                 self._process = await asyncio.create_subprocess_exec(
-                    *(*command, str(Path(__file__).with_name("driver.py")), str(self.path), str(masters)),
+                    *(*command, *program),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,

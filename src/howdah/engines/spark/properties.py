@@ -10,8 +10,9 @@ from howdah.spec import JobSpec, Resources
 
 MAX_FAILURES = 1000
 """Spark ends a stage, and with it healthy containers, when one of its tasks has failed so often: the master counts."""
-HEAP = "512m"
-"""The heap of an executor's JVM, which does nothing but wait."""
+HEAP_MIB = 512
+"""The heap of an executor's JVM in MiB, which does nothing but wait."""
+HEAP = f"{HEAP_MIB}m"
 DYNAMIC = "spark.dynamicAllocation.enabled"
 
 
