@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyspark_stand_in
@@ -23,6 +24,7 @@ from howdah.spark.feed import DataFeed
 from howdah.spark.feed_messages import socket_name
 from howdah.spark.feeding_task import Programs, infer_partition
 from howdah.spark.node_context import FEED_PORT
+from howdah.spec import State
 
 KEY = b"k" * 32
 SOURCE = Path(__file__).parents[2] / "distributions" / "tensorflowonspark" / "src"
@@ -271,6 +273,47 @@ def test_rows_can_come_before_the_function_asks_for_them(
     context, seen = Context(1, ports), []  # type: tuple[Context, list[list[str]]]
     TFSparkNode.run_on_node(context, lambda *_: seen.append(list(context.feeds)), {}, Context.roles, "file://", True)
     assert seen == [feeds]
+
+
+@pytest.mark.parametrize("ends", ["file", "directory"])
+def test_the_task_of_an_evaluators_grace_is_no_node(tmp_path: Path, ends: str) -> None:
+    from tensorflowonspark import TFSparkNode
+
+    over = tmp_path / "grace" / "over"
+    over.parent.mkdir()
+    context: Any = SimpleNamespace(role=TFSparkNode.GRACE)
+    with ThreadPoolExecutor() as pool:
+        waits = pool.submit(TFSparkNode.run_on_node, context, print, {}, ["chief"], "file://", True, 0, str(over))
+        with pytest.raises(TimeoutError):
+            waits.result(0.1)
+        if ends == "file":
+            over.touch()
+        else:
+            over.parent.rmdir()  # the driver's side has ended
+        waits.result(10)
+
+
+@pytest.mark.parametrize(("chief_s", "evaluator_s", "grace_s", "took_s"), [(0.5, 1.5, 9, 1.5), (0.5, 99, 1, 1.5)])
+def test_an_evaluator_has_its_grace_after_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chief_s: float, evaluator_s: float, grace_s: float, took_s: float
+) -> None:
+    pyspark_stand_in.install(monkeypatch)
+    from tensorflowonspark import TFCluster
+
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.insert(0, now[0] + seconds))
+    monkeypatch.setattr(TFCluster, "time", clock)
+    ends = {"chief": chief_s, "evaluator": evaluator_s, "ps": 999.0}
+
+    def task(role: str, _index: int) -> Any:
+        return SimpleNamespace(state=State.SUCCEEDED if now[0] >= ends[role] else State.RUNNING)
+
+    cluster = TFCluster.TFCluster()
+    cluster.job = SimpleNamespace(outcome=None, task=task)  # type: ignore[assignment]
+    cluster.cluster_info = [{"job_name": role, "task_index": 0} for role in ends]
+    cluster._await_evaluator(tmp_path / "over", grace_s, 1000.0)
+    assert now[0] == pytest.approx(took_s, abs=0.3)
+    assert (tmp_path / "over").exists()
 
 
 class Alone(Context):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError
@@ -21,7 +25,7 @@ logger = logging.getLogger(__name__)
 tf_status: dict[str, Any] = {}
 """What went wrong in the cluster that runs. It is cleared when another one starts."""
 _DEFAULT_EPOCHS = 10
-_STOP_POLL_S = 1.0
+_STOP_POLL_S, _GRACE_POLL_S = 1.0, 0.2
 _LAST_PORT = 65535
 _SIDE_ROLES = ("ps", "evaluator")
 
@@ -49,6 +53,8 @@ class TFCluster:
     input_mode: int | None = None
     queues: Sequence[str] | None = None
     server: Any = None
+    grace_file: Path | None = None
+    """The file that ends the evaluator's grace; None without an evaluator."""
     job: Cluster
     """The cluster as howdah has it: its id, its page, its end."""
 
@@ -107,13 +113,31 @@ class TFCluster:
             with self.job.cancelled_by_interrupt():
                 if ssc is not None:
                     self._await_end_of(ssc, timeout)
-            left = None if timeout < 0 else round(max(0.0, timeout - (time.monotonic() - start)) + grace_secs, 1)
-            self.job.shutdown(left)
+                end = math.inf if timeout < 0 else start + timeout + grace_secs
+                if self.grace_file is not None:
+                    self._await_evaluator(self.grace_file, grace_secs, end)
+            self.job.shutdown(None if timeout < 0 else round(max(0.0, end - time.monotonic()), 1))
         except Exception as error:
             tf_status["error"] = str(error)
             raise
         finally:
             self.server.stop()
+
+    def _await_evaluator(self, grace_file: Path, grace_secs: float, end: float) -> None:
+        """Return when the evaluator has ended, or `grace_secs` seconds after all others have but the ps, or at `end`.
+        Then the job may end."""
+        nodes = [(node["job_name"], node["task_index"]) for node in self.cluster_info]
+        others = [node for node in nodes if node[0] not in _SIDE_ROLES]
+        watching = [node for node in nodes if node[0] == "evaluator"]
+        for awaited in (others, watching):
+            while self.job.outcome is None and time.monotonic() < end and self._go_on(awaited):
+                time.sleep(_GRACE_POLL_S)
+            end = min(end, time.monotonic() + grace_secs)
+        with contextlib.suppress(FileNotFoundError):  # the job has ended
+            grace_file.touch()
+
+    def _go_on(self, nodes: Sequence[tuple[str, int]]) -> bool:
+        return not all(self.job.task(*node).state.ended for node in nodes)
 
     def _await_end_of(self, ssc: Any, timeout: float) -> None:
         """Return when `ssc` has ended, or was stopped because the nodes want no more rows. After an error, and after
@@ -181,25 +205,31 @@ def run(
     board = Board(path=_uri(log_dir, default_fs), show=True) if tensorboard and log_dir else Board()
     if tensorboard and not log_dir:
         board = Board(local="tensorboard", tasks=f"{next(r for r in roles if r not in _SIDE_ROLES)}:0", show=True)
+    grace_file = Path(tempfile.mkdtemp(prefix="tensorflowonspark-"), "over") if eval_node else None
+    # The job goes on while a task of its own runs, which ends with the evaluator's grace.
+    beside = (*(["ps"] if driver_ps_nodes else []), *([TFSparkNode.GRACE] if eval_node else []))
     try:
         job = Cluster.run(
             sc,
             TFSparkNode.run_on_node,
-            [map_fun, tf_args, roles, default_fs, True, port],
-            roles=_roles(sc, roles),
+            [map_fun, tf_args, roles, default_fs, True, port, str(grace_file or "")],
+            roles={**_roles(sc, roles), **({TFSparkNode.GRACE: Role(replicas=1)} if eval_node else {})},
             name=getattr(map_fun, "__name__", "tensorflowonspark"),
             fed=[role for role in dict.fromkeys(roles) if role not in _SIDE_ROLES]
             if input_mode == InputMode.SPARK
             else (),
-            beside_driver=("ps",) if driver_ps_nodes else (),
+            beside_driver=beside,
             start_limit_s=reservation_timeout,
             board=replace(board, port=board_port) if tensorboard else board,
         )
     except BaseException as error:
         tf_status["error"] = str(error)
         server.stop()
+        if grace_file is not None:
+            shutil.rmtree(grace_file.parent, ignore_errors=True)
         raise
     cluster = TFCluster()
+    cluster.grace_file = grace_file
     cluster.sc, cluster.job, cluster.server, cluster.queues = sc, job, server, list(queues)
     cluster.defaultFS, cluster.working_dir = default_fs, os.getcwd()
     cluster.num_executors, cluster.input_mode, cluster.cluster_id = num_executors, input_mode, job.job_id
@@ -305,3 +335,5 @@ def _watch(cluster: TFCluster) -> None:
     if outcome is not None and outcome.state is not State.SUCCEEDED:
         tf_status["error"] = str(outcome.diagnostics)
     cluster.server.done = True
+    if cluster.grace_file is not None:
+        shutil.rmtree(cluster.grace_file.parent, ignore_errors=True)

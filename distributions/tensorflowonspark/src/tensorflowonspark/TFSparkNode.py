@@ -8,8 +8,10 @@ import os
 import secrets
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from howdah.spark.node_context import FEED_PORT
@@ -19,6 +21,9 @@ logger = logging.getLogger(__name__)
 _TOGETHER = ("chief", "master", "worker")
 PORT = "TENSORFLOW_PORT"
 """The variable of executors that fixes the port of their nodes."""
+GRACE = "grace"
+"""The role of the task, beside the driver, that runs as long as an evaluator may run after the others."""
+_GRACE_POLL_S = 0.5
 
 
 class TFNodeContext:
@@ -82,20 +87,27 @@ def run_on_node(
     default_fs: str,
     in_cluster: bool,
     port: int = 0,
+    grace_file: str = "",
 ) -> None:
     """Call the user's function on a node of howdah's. `context` is a howdah.spark.NodeContext, `roles` has the
     cluster's roles in the order of the nodes' numbers. A node that is not `in_cluster` may know of no other one; it
-    gets no TF_CONFIG, and no error if it has no GPUs. `port` is that of all nodes; 0: each has one of its own.
+    gets no TF_CONFIG, and no error if it has no GPUs. `port` is that of all nodes; 0: each has one of its own. The task
+    of the role GRACE is no node: it waits for the `grace_file`.
 
     Raises:
         Exception: two nodes of one host would have the same port, or this one is to have another than all.
     """
+    if context.role == GRACE:
+        over = Path(grace_file)
+        while over.parent.exists() and not over.exists():
+            time.sleep(_GRACE_POLL_S)
+        return
     members = {role: _at_port(context.peers.of(role), port) for role in dict.fromkeys(roles)}
     spec = {role: [member.address for member in members[role]] for role in members}
     if in_cluster:
         _check_port(spec, port)
     number = [*(index for index, role in enumerate(roles) if role == context.role)][context.index]
-    together = len(context.peers) == len(roles)
+    together = sum(map(len, members.values())) == len(roles)
     own = members[context.role][context.index if together else 0]
     given = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     if context.role == "ps":
