@@ -260,6 +260,20 @@ def test_a_cluster_finds_its_job_by_the_master_of_its_application(
     assert cluster._jobs._engine("spark-1") is engine
 
 
+@pytest.mark.parametrize("dynamic", ["true", "false"])
+def test_a_program_keeps_its_slot_where_spark_takes_idle_executors_away(
+    monkeypatch: pytest.MonkeyPatch, dynamic: str
+) -> None:
+    pyspark_stand_in.install(monkeypatch)
+    from howdah.spark.application_job import for_spark
+
+    conf = {"spark.dynamicAllocation.enabled": dynamic}
+    context: Any = SimpleNamespace(getConf=lambda: conf, uiWebUrl="", applicationId="a")
+    job = for_spark(context, JobSpec({"worker": Role("true", 2)}), ["worker"], (), Path("/socket"))
+    assert job.engines["spark"]["feeding"] == (() if dynamic == "true" else ("worker",))
+    assert job.roles["worker"].ports, "it is fed all the same"
+
+
 @pytest.mark.parametrize("mode", ["cluster", "client"])
 def test_a_driver_in_a_container_keeps_state_beside_itself(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: str

@@ -75,7 +75,9 @@ def for_spark(
     properties = (f"{name}={conf.get(name)}" for name in _PASSED_ON if conf.get(name) is not None)
     options: dict[str, str | tuple[str, ...]] = {
         "driver_socket": str(socket),
-        "feeding": tuple(fed),
+        # With dynamic allocation Spark would take an executor away that has a program and no task; it brings more for
+        # the tasks that feed.
+        "feeding": () if conf.get(DYNAMIC) == "true" else tuple(fed),
         "beside_driver": tuple(beside_driver),
         "conf": (f"{DYNAMIC}=false", *properties),
     }
