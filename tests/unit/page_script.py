@@ -23,7 +23,7 @@ const [compiler, source, catalogue, name] = process.argv.slice(1);
 const options = { compilerOptions: { module: 1, target: 9 } };
 const table = JSON.parse(fs.readFileSync(catalogue, "utf8"));
 const translate = (text) => table[text] ?? text;
-const imported = { __esModule: true, default: table, currentLanguage: () => "zh", t: translate };
+const imported = { __esModule: true, default: table, currentLanguage: () => "zh", t: translate, messageKey: String };
 const compile = (file) => {
   const text = fs.readFileSync(file, "utf8");
   const kept = path.join(compiler, ".howdah-scripts", crypto.createHash("sha256").update(text).digest("hex"));

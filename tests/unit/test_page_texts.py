@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from page_script import called
 
+from howdah.spec.events import KINDS
+
 
 @pytest.mark.parametrize(
     ("value", "shown"),
@@ -68,3 +70,9 @@ def test_jobs_of_that_name_come_before_jobs_with_that_tag() -> None:
     jobs = [{"name": "resnet", "id": "1"}, {"name": "BERT", "id": "2"}, {"name": "x", "id": "bert-3"}]
     (found,) = called("history/bestFirst.ts", "bestFirst", [[jobs, "bert"]])
     assert [job["id"] for job in found] == ["2", "bert-3", "1"]
+
+
+def test_each_kind_of_event_has_a_name_in_plain_words() -> None:
+    kinds = sorted(KINDS.keys() - {"Used", "Measured"})  # samples, which the list leaves out
+    names = called("job/eventKinds.ts", "kindName", kinds)
+    assert [kind for kind, name in zip(kinds, names, strict=True) if name == kind] == []

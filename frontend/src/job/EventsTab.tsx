@@ -9,6 +9,7 @@ import { type TableColumn, VirtualTable } from "../components/VirtualTable";
 import { toPlainText, formatTime } from "../format";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
+import { kindName } from "./eventKinds";
 import { hasEnded } from "./jobState";
 import { toYaml } from "./toYaml";
 
@@ -37,7 +38,7 @@ export default function EventsTab({ job }: { job: Job }): ReactNode {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     const matching = rows.filter((row) => {
       if ((kind && row.kind !== kind) || (task && row.task !== task)) return false;
-      const text = `${row.kind} ${row.task} ${row.sentence} ${row.details}`.toLowerCase();
+      const text = `${row.kind} ${kindName(row.kind)} ${row.task} ${row.sentence} ${row.details}`.toLowerCase();
       return words.every((word) => text.includes(word));
     });
     return matching.reverse();
@@ -57,7 +58,13 @@ export default function EventsTab({ job }: { job: Job }): ReactNode {
           onChange={(event) => updateQuery({ text: event.target.value })}
           style={{ width: 220 }}
         />
-        <ValueFilter label={t("Kind")} name="kind" value={kind} values={rows.map((row) => row.kind)} />
+        <ValueFilter
+          label={t("Kind")}
+          name="kind"
+          value={kind}
+          values={rows.map((row) => row.kind)}
+          nameOf={kindName}
+        />
         <ValueFilter label={t("Task")} name="task" value={task} values={rows.map((row) => row.task)} />
         <span className="muted" role="status">
           {t("{shown} of {all} events, newest first", { shown: visibleEvents.length, all: rows.length })}
@@ -86,19 +93,20 @@ interface ValueFilterProps {
   name: string;
   value: string;
   values: string[];
+  nameOf?: (value: string) => string;
 }
 
-function ValueFilter({ label, name, value, values }: ValueFilterProps): ReactNode {
-  const options = [...new Set(values)].filter(Boolean).sort();
+function ValueFilter({ label, name, value, values, nameOf = String }: ValueFilterProps): ReactNode {
+  const options = [...new Set(values)].filter(Boolean).map((each) => ({ value: each, label: nameOf(each) }));
   return (
     <Select
       aria-label={label}
       allowClear
-      showSearch
+      showSearch={{ optionFilterProp: "label" }}
       placeholder={label}
       value={value || undefined}
       onChange={(chosen: string | undefined) => updateQuery({ [name]: chosen ?? "" })}
-      options={options.map((option) => ({ value: option, label: option }))}
+      options={options.sort((a, b) => a.label.localeCompare(b.label))}
       style={{ width: 150 }}
     />
   );
@@ -138,7 +146,7 @@ function eventColumns(withDates: boolean, unfoldedKey: string | undefined, unfol
               className="link-button"
               style={{ padding: "0 4px", outlineOffset: -2 }} // the cell cuts what is outside
               aria-expanded={isUnfolded}
-              aria-label={t("Fields of the event {kind}", { kind: row.kind })}
+              aria-label={t("Fields of the event {kind}", { kind: kindName(row.kind) })}
               onClick={() => unfold(isUnfolded ? undefined : eventKey(row))}
             >
               {isUnfolded ? "▾" : "▸"}
@@ -154,8 +162,8 @@ function eventColumns(withDates: boolean, unfoldedKey: string | undefined, unfol
       title: t("Kind"),
       width: "150px",
       minWindowWidth: 700,
-      sortValue: (row) => row.kind,
-      cell: (row) => row.kind,
+      sortValue: (row) => kindName(row.kind),
+      cell: (row) => kindName(row.kind),
     },
   ];
 }

@@ -11,7 +11,7 @@ import { groupStacks, type StackGroup } from "./groupStacks";
 import { compactTaskNames } from "./taskNames";
 import { useJobAction } from "./useJobAction";
 
-type Result = Pick<ActionResponse<"stacks">, "stacks" | "uri" | "problem">;
+type Result = ActionResponse<"stacks"> & { more?: boolean };
 
 /** Without `task`, the stack traces of all tasks are shown. */
 export function StackTracesButton({ job, task = "" }: { job: Job; task?: string }): ReactNode {
@@ -57,8 +57,8 @@ export function KeptStacksButton({ job }: { job: Job }): ReactNode {
   const show = async (): Promise<void> => {
     setPending(true);
     try {
-      const { stacks, uri } = await apiGet("jobs/{job}/stacks", { job: job.id });
-      setResult({ stacks, uri, problem: "" });
+      const { stacks, uri, complete } = await apiGet("jobs/{job}/stacks", { job: job.id });
+      setResult({ stacks, uri, problem: "", more: !complete });
       setOpen(true);
     } catch (error) {
       void message.error((error as Error).message, 8);
@@ -125,13 +125,14 @@ function StackCard({ group: { tasks, text } }: { group: StackGroup }): ReactNode
   );
 }
 
-function Storage({ result: { uri, problem }, text }: { result: Result; text: string }): ReactNode {
+function Storage({ result: { uri, problem, more }, text }: { result: Result; text: string }): ReactNode {
   return (
     <div className="row" style={{ marginTop: 8 }}>
       <Button size="small" onClick={() => void copyToClipboard(text)}>
         {t("Copy")}
       </Button>
       {uri && <span className="muted mono">{uri}</span>}
+      {more && <span className="muted">{t("there are more")}</span>}
       {problem && <span className="bad">{t("The stack traces could not be stored: {problem}", { problem })}</span>}
     </div>
   );

@@ -18,6 +18,7 @@ const END_PX = 4;
 export function LogTail({ job, task, live }: { job: Job; task: string; live: boolean }): ReactNode {
   const { log } = useLog({ job: job.id, task, attempt: "", stream: "both", live, position: "", pollMs: POLL_MS });
   const lines = useMemo(() => lastLines(log.text), [log.text]);
+  const nothing = live ? t("Nothing has been printed yet.") : t("Nothing was printed.");
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
   const lastTop = useRef(0);
@@ -62,7 +63,7 @@ export function LogTail({ job, task, live }: { job: Job; task: string; live: boo
             {line.text || " "}
           </div>
         ))}
-        {!lines.length && <div className="muted">{log.error || t("Nothing has been printed yet.")}</div>}
+        {!lines.length && <div className="muted">{log.error || nothing}</div>}
       </div>
     </section>
   );
