@@ -106,6 +106,24 @@ def test_a_grid_is_a_job_for_each_combination(howdah: Howdah) -> None:
     assert len(howdah("list", "-q").stdout.split()) == 4
 
 
+def test_a_grid_that_is_stopped_says_what_it_has_submitted(
+    howdah: Howdah, environment: dict[str, str], tmp_path: Path
+) -> None:
+    command = [HOWDAH, "submit", "--grid", "n=1..40", "-n", "search", "--", "sh", "-c", "sleep ${n}0"]
+    submitting = subprocess.Popen(
+        command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert submitting.stdout is not None
+    first = submitting.stdout.readline()
+    submitting.send_signal(signal.SIGTERM)
+    printed, said = submitting.communicate(timeout=LIMIT_S)
+    assert submitting.returncode == 143, said
+    ids = [first.strip(), *printed.split()]
+    assert 0 < len(ids) < 40
+    assert f"howdah: {len(ids)} of 40 jobs were submitted: `howdah list -q --tag grid-" in said
+    assert sorted(howdah("list", "-q").stdout.split()) == sorted(ids)
+
+
 def test_an_address_is_told_how_a_job_ended(howdah: Howdah) -> None:
     posted: list[dict[str, str]] = []
 

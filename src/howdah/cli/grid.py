@@ -57,10 +57,13 @@ def submit_grid(texts: Sequence[str], as_json: bool, waits: bool, dry_run: bool,
     with Interrupts(STOPPING) as interrupts:
         try:
             for combination, prepared in jobs:
+                interrupts.check()
                 job_id = submit_or_exit(prepared, as_json, interrupts)
                 submitted.append((prepared.engine, job_id, combination))
                 interrupts.call(partial(tell_id, prepared.engine, job_id, as_json))
                 interrupts.call(partial(_keep_tags, prepared, job_id))
+        except KeyboardInterrupt:
+            raise SystemExit(interrupts.status) from None
         finally:
             _tell_submitted(len(submitted), len(jobs), group)
         if waits:
