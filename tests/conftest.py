@@ -41,7 +41,7 @@ GENERATOR = Path(__file__).parents[1] / "tools" / "generate.py"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Generate what is made from the sources (the compiled translations), unless it is up to date."""
+    """Generate the files that are made from the sources (the compiled translations), unless they are up to date."""
     if not hasattr(config, "workerinput"):  # xdist's workers find it made
         made = subprocess.run(
             [sys.executable, str(GENERATOR), "catalogue"], stderr=subprocess.PIPE, text=True, check=False
@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _leave_users_things_alone(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep jobs and settings of the user out of the tests, and the tests' out of the user's. The cache is the user's:
-    environments and Hadoop's jars take minutes to make."""
+    """Keep jobs and settings of the user out of the tests, and those of the tests out of the user's home. The cache is
+    the user's, because environments and Hadoop's jars take minutes to make."""
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         os.environ[name] = str(tmp_path_factory.mktemp(name.lower()))

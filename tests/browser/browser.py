@@ -1,6 +1,7 @@
 """Opens the page in a real browser, Debian's Chromium by Playwright, and checks its accessibility with axe.
 
-What a page may never do is watched all the time: ask another origin, run what a job has sent, break its own policy.
+Watches all the time for things that a page must never do: send requests to another origin, run code from a job, or
+break its own policy.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LIMIT_MS = 90_000
 """Limit of each wait for the page, in milliseconds."""
 expect.set_options(timeout=LIMIT_MS)
 SCREENS = os.environ.get("HOWDAH_SCREENS", "")
-"""A directory that takes a picture of every screen, when it is set."""
+"""A directory for pictures of every screen, if it is set."""
 _RUN = "axe.run(document, {resultTypes: ['violations']}).then(found => JSON.stringify(found.violations))"
 _NAME = "(at => (at.getAttribute('aria-label') || at.textContent).trim())(document.activeElement)"
 EXECUTED = "executed"
@@ -81,7 +82,7 @@ def served(html: str) -> Iterator[str]:
 
 
 def open_page(browser: Browser, link: str, **context: Any) -> Page:
-    """Open a page of somebody else: without the cookies of others."""
+    """Open another user's page, without cookies from elsewhere."""
     page = browser.new_context(**context).new_page()
     page.context.set_default_timeout(LIMIT_MS)
     page.goto(link)
@@ -118,7 +119,7 @@ class Tab:
             self.wrong.append(message.text)
 
     def go(self, place: str) -> None:
-        """Open a view of the page: what follows `#/`."""
+        """Open a view of the page; the argument is the part of the address after `#/`."""
         self.page.evaluate("place => { location.hash = '#/' + place }", place)
 
     def sees(self, text: str, within: str = "body", limit_ms: float = LIMIT_MS) -> None:

@@ -1,6 +1,6 @@
-"""Writes event files with all that a page can show: curves with gaps, histograms, images, audio, text, a model.
+"""Writes event files with everything that a page can show: curves with gaps, histograms, images, audio, text, a model.
 
-Its event files are tensorboardX's own; images of one step are one tensor, as TensorFlow 2 writes them."""
+tensorboardX writes the files; the images of one step are one tensor, as TensorFlow 2 writes them."""
 
 from __future__ import annotations
 

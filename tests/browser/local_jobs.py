@@ -1,6 +1,7 @@
-"""Runs the `howdah` command on this machine with a home of its own: jobs, their pages, history servers.
+"""Runs the `howdah` command on this machine with its own home: jobs, their pages, history servers.
 
-Waits for what real programs do, and ends all that works in a home, for tests/browser and tests/faults.
+Waits until real programs have done something, and ends everything that works in a home, for tests/browser and
+tests/faults.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from howdah.errors import HowdahError
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 LIMIT_S = 120.0
-"""Limit in seconds of each wait. What takes seconds takes minutes on a machine that does much else; only a test that
-fails waits so long."""
+"""Limit in seconds of each wait. A busy machine needs minutes for something that usually takes seconds; only a failing
+test waits so long."""
 
 
 class RunningCommand:
@@ -49,7 +50,7 @@ class RunningCommand:
         return str(self.prints(r"local-\d+-\d+-\w+", "a job's id"))
 
     def prints(self, pattern: str, what: str = "") -> str:
-        """Wait until the command has printed what matches `pattern`, and return the first match."""
+        """Wait until the output of the command matches `pattern`, and return the first match."""
         wanted = f"{what or pattern} in the output of {self.process.args}"
         return str(eventually(lambda: re.search(pattern, self.text), wanted, output=lambda: self.text)[0])
 
@@ -90,7 +91,7 @@ class LocalJobs:
         return int(json.loads((self.directory / "home/state/jobs" / job / "master.json").read_text())["pid"])
 
     def start(self, *arguments: str) -> RunningCommand:
-        """Start a command; what still runs at the end of the test is ended."""
+        """Start a command, which is ended at the end of the test if it still runs."""
         running = RunningCommand([self._howdah, *arguments], self.environment, self.directory / f"out-{time.time_ns()}")
         self._started.append(running)
         return running
@@ -132,7 +133,7 @@ def wait_for_exit(process: subprocess.Popen[Any], output: Callable[[], str]) -> 
 def eventually(
     found: Callable[[], Any], what: str, limit_s: float = LIMIT_S, output: Callable[[], object] = str
 ) -> Any:
-    """Wait until `found()` is true, and return its value. A failure says `what` did not come, and shows `output()`."""
+    """Wait until `found()` is true, and return its value. A failure names `what` is missing, and shows `output()`."""
     deadline = time.monotonic() + limit_s
     while not (value := found()):
         assert time.monotonic() < deadline, f"not within {limit_s:.0f} s: {what}\n{output()}"
@@ -142,7 +143,7 @@ def eventually(
 
 @contextlib.contextmanager
 def howdah_home(directory: Path) -> Iterator[Path]:
-    """Give `directory` for HOWDAH_HOME; at the end all that works there is ended, as `end_jobs` does."""
+    """Give `directory` for HOWDAH_HOME; at the end, end everything that works there, as `end_jobs` does."""
     try:
         yield directory
     finally:
@@ -150,7 +151,8 @@ def howdah_home(directory: Path) -> Iterator[Path]:
 
 
 def end_jobs(home: Path) -> None:
-    """Cancel the jobs of HOWDAH_HOME `home`, and wait until no process works there; what stays is killed and told."""
+    """Cancel the jobs of HOWDAH_HOME `home`, and wait until no process works there; kill and report the processes that
+    stay."""
     engine = LocalEngine({"local_home": str(home / "state")})
 
     def cancel(job: Path) -> None:

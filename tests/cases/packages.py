@@ -1,6 +1,6 @@
 """Makes wheels, without tools that would have to be downloaded: `packages.py NAME VERSION DIRECTORY`.
 
-As a build backend it makes the wheel of the package that it lies in: of the module that `pyproject.toml` names.
+As a build backend it makes the wheel of its own package, with the module that `pyproject.toml` names.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A trainer that stores a checkpoint when it is told to end, which takes two seconds, and prints meanwhile."""
+"""A trainer that stores a checkpoint when it is stopped, which takes two seconds, and prints meanwhile."""
 
 import os
 import signal

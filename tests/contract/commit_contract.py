@@ -1,4 +1,4 @@
-"""Tests on each file system that a commit which dies at any step ends correctly when it is run again."""
+"""Tests on each file system that a commit which was interrupted at any step ends correctly when it is run again."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ AT_ONCE, MAX_LIVES = 8, 64
 
 
 def crash_at_each_step(base: str, finishes: Callable[[str, int], bool]) -> int:
-    """Call `finishes(directory, life)` for lives from 0 on, each with a directory of its own, until one lasts to the
-    end; return that one. Eight go on at the same time, because each waits for its server most of the time."""
+    """Call `finishes(directory, life)` for lives from 0 on, each with its own directory, until one lasts to the end;
+    return that one. Eight run at the same time, because each waits for its server most of the time."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for first in range(0, MAX_LIVES, AT_ONCE):
             lives = range(first, first + AT_ONCE)
@@ -202,7 +202,7 @@ class CommitContract:
             assert kept[1] == f"{kept[0]}-2"
 
     def _overwrite(self, fs: FileSystem, base: str, job: str, snapshots: str = "") -> str:
-        """Publish five bytes; return where what was there before is kept."""
+        """Publish five bytes; return the place where the earlier content is kept."""
         output = OutputCommit(
             uris.join(base, f".howdah-{job}-0"), uris.join(base, "model"), True, (("worker-0.1", ""),)
         )
@@ -225,7 +225,7 @@ class CommitContract:
         assert found == (["model"], ("_SUCCESS", "m", *(f"saved/save_{copy}/m" for copy in copies)))
 
     def test_a_crash_while_the_old_output_is_removed(self, fs: FileSystem, base: str) -> None:
-        """What is left of it is not told as kept."""
+        """The remains of the old output are not reported as kept."""
 
         def finishes(base: str, life: int) -> bool:
             commit(self._lay_out(fs, base, CASES["over what was there"]), fs)

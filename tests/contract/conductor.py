@@ -1,4 +1,4 @@
-"""Plays the master of one executor: sends the orders that a test chooses, and keeps the statuses it receives."""
+"""Plays the master of one executor: sends the orders that a test chooses, and keeps the statuses that it receives."""
 
 from __future__ import annotations
 
@@ -40,13 +40,14 @@ from howdah.wire.messages import (
 
 SOURCE = Path(howdah.__file__).resolve().parents[1]
 LIMIT_S = 120.0
-"""How long anything may take that an executor does at once: ten times what it takes on a busy machine."""
+"""Limit in seconds for anything that an executor does at once: ten times as long as on a busy machine."""
 POLL_S = 0.2
-"""How long a poll waits for news. What an executor does not say at once, such as its usage, it says with the next."""
+"""How long a poll waits for news. An executor does not send everything at once: its usage comes with the next
+status."""
 
 
 def run_mark() -> dict[str, str]:
-    """Return the variable by which what a test file has started can be found, if there is one."""
+    """Return the variable that marks the processes that a test file has started, if there is one."""
     return {name: value for name, value in os.environ.items() if name == MARK}
 
 
@@ -153,7 +154,7 @@ class Conductor:
             self._changed.notify_all()
 
     def reassign(self, task: str, attempt: int) -> None:
-        """Order the executor to become that of another attempt, and forget the statuses of the one before."""
+        """Order the executor to become the executor of another attempt, and forget the statuses of the previous one."""
         with self._changed:
             self.attempt, self._goal = f"{task}/{attempt}", Goal.JOIN
             self.statuses.clear()
@@ -219,7 +220,7 @@ class Conductor:
         assert came, self._not_heard(f"the answer to request {number}")
 
     def fall_silent(self, lease_s: float, status: int = 500, stranger: bool = False) -> None:
-        """Give the executor a lease of `lease_s`, and refuse all that it sends from then on."""
+        """Give the executor a lease of `lease_s`, and refuse all its messages from then on."""
         with self._changed:
             self.lease_s = lease_s
             given = self._changed.wait_for(lambda: self._lease_given == lease_s, LIMIT_S)
@@ -242,7 +243,7 @@ class Conductor:
         return (self.logs / "executor.log").read_text() if self.executor else ""
 
     def close(self) -> None:
-        """End the executor with all that it has started, and what the test's master has open."""
+        """End the executor with everything that it has started, and close the connections of the test's master."""
         try:
             self._end_executor()
         finally:
@@ -252,7 +253,7 @@ class Conductor:
             self._server.close()
 
     def _end_executor(self) -> None:
-        """End it by SIGTERM: of a program whose executor is killed only the first process ends with it."""
+        """End it by SIGTERM: after a SIGKILL of the executor, only the first process of its program ends."""
         if self.executor is None or self.executor.poll() is not None:
             return
         # Words in front of it are a process that ends when the executor has ended.

@@ -20,7 +20,7 @@ def resourcemanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbo
 
 @pytest.fixture
 def configuration(resourcemanager: Sandbox) -> Configuration:
-    """Return how clients reach the ResourceManager that runs alone."""
+    """Return the configuration with which clients reach the ResourceManager that runs alone."""
     return load(str(resourcemanager.conf_dir))
 
 

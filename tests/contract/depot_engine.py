@@ -1,4 +1,4 @@
-"""An engine of another package, with settings and options of its own. It runs jobs as this machine's engine does."""
+"""An engine of another package, with its own settings and options. It runs jobs as this machine's engine does."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ INFO = EngineInfo(
 
 
 def install(directory: Path) -> None:
-    """Make `directory` a place from which Python imports this engine as an installed package's."""
+    """Make `directory` a place from which Python imports this engine like that of an installed package."""
     about = directory / "depot_engine-1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: depot-engine\nVersion: 1\n")
@@ -83,7 +83,7 @@ def install(directory: Path) -> None:
 
 
 def use_home(directory: Path, environment: pytest.MonkeyPatch) -> None:
-    """Give this process a home without a configuration below `directory`, and this engine as that of another package.
+    """Give this process a home without a configuration below `directory`, and install this engine as another package's.
     Messages are English."""
     install(directory / "site")
     environment.syspath_prepend(str(directory / "site"))

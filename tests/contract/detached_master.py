@@ -1,4 +1,4 @@
-"""What the contract of an allocator needs to know where `howdah.engines.detached_master` starts masters again."""
+"""Tells the contract of an allocator where `howdah.engines.detached_master` starts masters again."""
 
 from __future__ import annotations
 

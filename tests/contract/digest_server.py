@@ -18,7 +18,7 @@ class DigestServer:
         self._password_of, self._uri, self._nonce = password_of, uri, base64.b64encode(os.urandom(24)).decode()
 
     def challenge(self) -> bytes:
-        """Return what the client has to answer."""
+        """Return the challenge that the client has to answer."""
         return f'realm="default",nonce="{self._nonce}",qop="auth",charset=utf-8,algorithm=md5-sess'.encode()
 
     def verify(self, answer: bytes) -> bytes:

@@ -38,13 +38,13 @@ _PROGRAMS = ("sh", "bash", "sleep", "cat", "head", "sed", "env", "kill", "ls", "
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool that runs images, and the variables with which it keeps its containers and images apart from others."""
+    """A tool that runs images, and the variables that separate its containers and images from others."""
 
     name: str
     environment: dict[str, str]
 
     def __call__(self, *words: str) -> str:
-        """Run the tool; return what it prints."""
+        """Run the tool; return its output."""
         environment = {**os.environ, **self.environment}
         command = [str(shutil.which(self.name, path=environment["PATH"])), *words]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=LIMIT_S)
@@ -75,8 +75,8 @@ def is_chroot() -> bool:
 
 @contextlib.contextmanager
 def dockerd(directory: Path) -> Iterator[Tool]:
-    """Start a Docker of the test's own, which leaves the machine's network alone; its mounts are in a namespace of
-    their own. Needs root, and a dockerd, which tools/prepare fetches without its service."""
+    """Start a separate Docker for the test, which leaves the machine's network alone; its mounts are in a separate
+    namespace. Needs root, and a dockerd, which tools/prepare fetches without its service."""
     path = f"{os.environ['PATH']}:/usr/sbin:{_DOCKER}/bin:{_DOCKER}/sbin"
     if os.geteuid() != 0 or not all(shutil.which(name, path=path) for name in ("dockerd", "docker", "containerd")):
         pytest.skip("no dockerd with containerd for root on this machine")
@@ -127,7 +127,7 @@ def _wait_for(tool: Tool, process: subprocess.Popen[bytes], log: Path) -> None:
 
 @contextlib.contextmanager
 def podman(directory: Path, runtime: str = "runc") -> Iterator[Tool]:
-    """Give a podman that keeps its containers and images below `directory`, which is one test run's own."""
+    """Give a podman that keeps its containers and images below `directory`, which belongs to one test run."""
     configuration, storage = directory / "containers.conf", directory / "storage.conf"
     configuration.write_text(_CONFIGURATION.format(runtime=runtime))
     # podman takes no `runroot` of more than 50 characters; its own clean-up after a container says so to nobody.
@@ -143,8 +143,8 @@ def podman(directory: Path, runtime: str = "runc") -> Iterator[Tool]:
 
 
 def _wait_for_clean_up(run: str, storage: str) -> None:
-    """Wait for the processes that clean up after containers, podman's own and those that howdah started last: they
-    would make `run` anew."""
+    """Wait for the processes that clean up after containers, those of podman and those that howdah started last:
+    otherwise they would make `run` anew."""
     deadline = time.monotonic() + LIMIT_S
     while any(_cleans_up(process, run.encode(), storage.encode()) for process in Path("/proc").glob("[0-9]*")):
         assert time.monotonic() < deadline, f"podman still cleans up {run}"

@@ -10,7 +10,7 @@ import pytest
 
 
 def compile_nvml(directory: Path, source: str) -> str:
-    """Make `libnvidia-ml.so.1` in `directory`, whose path is the answer; without a C compiler the test is skipped."""
+    """Make `libnvidia-ml.so.1` in `directory`, and return its path; without a C compiler the test is skipped."""
     if not shutil.which("cc"):
         pytest.skip("no C compiler (cc) here")
     (directory / "stub.c").write_text(source)

@@ -1,5 +1,5 @@
-"""An allocator of two invented nodes, whose containers are processes of this machine: the least that passes the
-contract. Tests break it on purpose, to see that the contract notices."""
+"""An allocator of two invented nodes, whose containers are processes of this machine: the smallest one that passes the
+contract. Tests break it on purpose, to show that the contract notices."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Held:
 
 
 class ReferenceAllocator(Allocator):
-    """Grants what fits, on the first node with room."""
+    """Grants containers on the first node with room."""
 
     restarts = True
 

@@ -1,8 +1,8 @@
 """Simulates thousands of NodeManagers in one asyncio process for a real ResourceManager; containers run nothing.
 
-They register and send heartbeats as ResourceTracker wants it, and serve ContainerManagement to whoever proves by SASL
-that it has the node's token; a container 'runs' for a while and ends with the exit status it was given.
-Node i is 127.1.(i >> 8).(i & 255); one listening socket serves them all.
+They register and send heartbeats in the protocol ResourceTracker, and serve ContainerManagement to every client that
+proves by SASL that it has the node's token. A container 'runs' for a while and ends with the given exit status. Node i
+is 127.1.(i >> 8).(i & 255); one listening socket serves them all.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Keys:
             self._by_id[key.id] = key.key
 
     def password(self, key_id: int, identifier: bytes) -> bytes | None:
-        """Return how the ResourceManager signed this identifier; None if its key is not known here."""
+        """Return the ResourceManager's signature of this identifier; None if its key is not known here."""
         key = self._by_id.get(key_id)
         return hmac.new(key, identifier, hashlib.sha1).digest() if key else None
 
@@ -146,7 +146,7 @@ class Node:
 class SimulatedNodes:
     """Runs `count` nodes, which register when the context is entered and leave when it is left.
 
-    `counts` has what happened: `beats`, `logins`, `refused_logins`, `started`, `refused_starts`.
+    `counts` counts events: `beats`, `logins`, `refused_logins`, `started`, `refused_starts`.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class SimulatedNodes:
         await self._close()
 
     async def _close(self) -> None:
-        """Stop everything; a ResourceManager that is gone by now need not be told."""
+        """Stop everything; ignore a ResourceManager that has ended."""
         self._server.close()
         await cancel_all(lambda: [task for task in (*self._beating, *self._serving) if not task.done()])
         leaving = [node.unregister(self._manager(at)) for at, node in enumerate(self.nodes.values())]

@@ -1,4 +1,5 @@
-"""The clusters on which `scenarios` has its table run: what a scenario needs to know of an engine, or does to it."""
+"""The clusters on which `scenarios` runs its table: the facts about an engine that a scenario needs, and the actions on
+it."""
 
 from __future__ import annotations
 
@@ -40,9 +41,9 @@ class Cluster:
     name: ClassVar[str]
     """The engine's name."""
     lacks: ClassVar[Mapping[str, str]] = {}
-    """Why a scenario cannot be on this engine."""
+    """Scenarios that are impossible on this engine, each with the reason."""
     room: ClassVar[Resources] = Resources(256, gpus=4)
-    """Resources of which a node has room for one task."""
+    """Resources of one task, such that a node has room for one."""
     places: ClassVar[int] = 3
     """How many tasks with these resources run at the same time."""
     low_queue: ClassVar[str] = ""
@@ -61,14 +62,14 @@ class Cluster:
         return False
 
     def wait_counted(self, job: ScenarioJob) -> None:
-        """Return when the engine counts the job's containers as running, which it may take back until then."""
+        """Return when the engine counts the job's containers as running; until then it may take them back."""
 
     def remains(self, job: ScenarioJob) -> list[str]:
-        """Return what is left of an ended job beside its processes, its directory and its logs."""
+        """Return the traces of an ended job, except its processes, its directory and its logs."""
         return []
 
     def lose(self, node: str) -> None:
-        """Let a node fail with all that runs on it."""
+        """Let a node fail with everything that runs on it."""
         raise NotImplementedError
 
     def restore(self, node: str) -> None:
@@ -76,15 +77,15 @@ class Cluster:
         raise NotImplementedError
 
     def preempt(self, job: ScenarioJob) -> None:
-        """Let something that is more important take room that this job has, and give it back."""
+        """Let something more important take room from this job, and give it back."""
         raise NotImplementedError
 
     def situation(self) -> str:
-        """Return what the engine says of its nodes and jobs, for the message of a test that fails."""
+        """Return the engine's description of its nodes and jobs, for the message of a failing test."""
         return ""
 
     def start_smaller(self, base: Path) -> ScenarioJob:
-        """Return an elastic job of two tasks that runs with one, and has room for the other from now on."""
+        """Return an elastic job of two tasks that runs with one task, and has room for the other from now on."""
         other = ScenarioJob(self, base, role={"replicas": self.places - 1, "resources": self.room})
         for index in range(self.places - 1):
             other.wait_started(index)
@@ -152,7 +153,7 @@ class ScenarioJob:
         return parent(self.program(index))
 
     def master(self) -> int:
-        """Return the process of the job's master. What starts it again may have its words among its own."""
+        """Return the process of the job's master. The process that restarts it may have the same arguments."""
         ours = re.compile(rb"(?<![\w-])%s(?![\w-])" % re.escape(self.id).encode())
         words = ((pid, read(pid, "cmdline")) for pid in processes())
         found = [
@@ -162,7 +163,7 @@ class ScenarioJob:
         return master
 
     def left(self) -> list[str]:
-        """Return what of the job still runs."""
+        """Return the processes of the job that still run."""
         ours = re.compile(rb"SCENARIO=%s\0|%s(?!\d)" % (self.mark.name.encode(), re.escape(self.id).encode()))
         found = [pid for pid in processes() if ours.search(read(pid, "environ") + read(pid, "cmdline"))]
         return [f"{pid} {read(pid, 'cmdline').replace(bytes(1), b' ').decode(errors='replace')}" for pid in found]
@@ -209,7 +210,7 @@ def read(pid: int, name: str) -> bytes:
 
 
 def ask(*command: str) -> str:
-    """Run a command, and return what it prints."""
+    """Run a command, and return its output."""
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
@@ -310,7 +311,8 @@ class SlurmCluster(Cluster):
         ask("scancel", other)
 
     def start_smaller(self, base: Path) -> ScenarioJob:
-        """Slurm grants a gang whole: the job becomes smaller by the loss of a node, while another one has the rest."""
+        """Slurm grants a gang as a whole. So the job becomes smaller by losing a node while another job has the
+        rest."""
         job = self.elastic(base)
         job.wait_started(0), job.wait_started(1)
         other = ScenarioJob(self, base, role={"resources": self.room})

@@ -1,4 +1,4 @@
-"""Runs the `howdah` command on a real cluster, and reads what cluster and machine know of its jobs."""
+"""Runs the `howdah` command on a real cluster, and asks the cluster and the machine about its jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from howdah.storage.filesystem import FileSystem
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 LIMIT_S = 240.0
-"""What takes seconds here takes minutes on a machine that does much else; only a test that fails waits so long."""
+"""A busy machine needs minutes for something that usually takes seconds; only a failing test waits so long."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,8 @@ class CommandLine:
         assert done.returncode == 0, done.stderr[-2000:]
 
     def left(self, job: str, limit_s: float = 30.0) -> list[str]:
-        """Return the job's processes that stay longer than `limit_s`, and its files in /tmp beside its outputs."""
+        """Return the job's processes that live on for longer than `limit_s`, and its files in /tmp that are not
+        outputs."""
         deadline = time.monotonic() + limit_s
         while (found := processes(job)) and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -1,5 +1,5 @@
-"""Provides one Hadoop to all e2e tests of a process, and a Slurm and a Kubernetes to those that ask for it. What Hadoop
-and Kubernetes are made of stays in the user's cache, other files in pytest's folders."""
+"""Provides one Hadoop to all e2e tests of a process, and a Slurm and a Kubernetes to tests that ask for them. The parts
+of Hadoop and Kubernetes are in the user's cache, other files are in pytest's directories."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from howdah.storage.content_cache import local_directory
 
 CACHE = local_directory()  # as it is before `sandbox` moves HOWDAH_HOME
 LIMIT_S = 900
-"""Of a test that names none: a few of the command line's limits, one after the other."""
+"""Limit in seconds of a test that names none: a few of the command line's limits, one after the other."""
 ENDING_LIMIT_S = 60.0
-"""A job that was told to end may take so long for YARN: its programs have some time to save."""
+"""Limit in seconds within which a stopped job has ended for YARN: its programs have some time to save."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _own_object_stores() -> None:
-    """Forget the clients of object stores that fsspec keeps: they know the server of another module."""
+    """Forget fsspec's clients of object stores: they know the server of another module."""
     fsspec.get_filesystem_class("s3").clear_instance_cache()
 
 
@@ -51,7 +51,7 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sandbox(tmp_path_factory: pytest.TempPathFactory, archives: Path) -> Iterator[Sandbox]:
     """Start a default sandbox, found by `howdah.sandbox.current()` and by child processes (HOWDAH_HOME is set).
 
-    It is there before any other: a module with a cluster of its own gives back the HOWDAH_HOME that it found.
+    It is started before any other: a module with another cluster restores the HOWDAH_HOME that it found.
     """
     with pytest.MonkeyPatch.context() as environment:
         home = tmp_path_factory.mktemp("howdah")
@@ -63,8 +63,8 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, archives: Path) -> Iterato
 
 @pytest.fixture(scope="module", autouse=True)
 def _end_applications(sandbox: Sandbox | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Fail the last test of a file whose tests leave applications on the cluster, where they would take the room of the
-    next file's; and end them. Some files have no Hadoop."""
+    """End applications that the tests of a file have left on the cluster, where they would take room from the next
+    file, and fail the last test of that file. Some files have no Hadoop."""
     yield
     if sandbox is None:
         return
@@ -87,8 +87,8 @@ def _unended_applications(sandbox: Sandbox) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmSandbox]:
-    """Start Slurm, which this process and its children find by SLURM_CONF. It stops with the module: it starts within
-    5 s, and each process of the tests would keep one with its database to the end."""
+    """Start Slurm, which this process and its children find by SLURM_CONF. It stops with the module: it starts within 5
+    s, and otherwise each test process would keep one with its database to the end."""
     if shutil.which("munged", path=f"{os.environ['PATH']}:/usr/sbin") is None and os.geteuid() != 0:
         pytest.skip("needs slurmctld, slurmd, slurmdbd, munge and mariadb-server-core")
     with pytest.MonkeyPatch.context() as environment, SlurmSandbox(tmp_path_factory.mktemp("slurm")) as running:
@@ -106,7 +106,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSandbox]:
 
 @pytest.fixture
 def slurm_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, archives: Path) -> Path:
-    """Give a home of howdah's own, in which jobs run on Slurm with the Python of these tests."""
+    """Give a separate home in which jobs run on Slurm with the Python of these tests."""
     home = tmp_path_factory.mktemp("home")
     share_runtime_archives(home, archives)
     monkeypatch.setenv("HOWDAH_HOME", str(home))
@@ -118,7 +118,7 @@ def slurm_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 @pytest.fixture(scope="module")
 def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesSandbox]:
     """Start Kubernetes; `env()` has the variables by which clients find it and its S3 server. It stops with the module,
-    because a cluster that does nothing takes a tenth of the two cores."""
+    because an idle cluster takes a tenth of the two cores."""
     if os.geteuid() != 0:
         pytest.skip("a Kubernetes sandbox needs root")
     with KubernetesSandbox(tmp_path_factory.mktemp("kubernetes") / "run", cache=CACHE) as running:

@@ -25,7 +25,7 @@ def run(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[byte
 
 
 def enter(job: ScenarioJob, base: Path) -> None:
-    """Do all that the commands offer."""
+    """Use all the commands."""
     job.wait_started(0)
     line = "read word; echo $word $HOWDAH_TASK; echo wrong >&2; exit 7"
     done = run("exec", job.id, "worker:0", "--", "sh", "-c", line, given=b"hello\n")
@@ -63,7 +63,7 @@ def copy_files(job: ScenarioJob, base: Path) -> None:
 
 @contextlib.contextmanager
 def forwarded(job: ScenarioJob) -> Iterator[str]:
-    """Forward a port meanwhile."""
+    """Forward a port while the context is entered."""
     command = [HOWDAH, "forward", job.id, "worker:0", "web"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forwarding:
         assert forwarding.stdout

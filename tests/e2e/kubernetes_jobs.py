@@ -24,8 +24,8 @@ def pods_of(kubernetes: KubernetesSandbox, job: SubmittedJob, role: str = "worke
 
 
 def running_pods_of(kubernetes: KubernetesSandbox, job: SubmittedJob, count: int) -> list[dict[str, Any]]:
-    """Return a job's pods of tasks once so many have a node. When the job has ended, those may be gone whose end the
-    master had not seen."""
+    """Return a job's task pods once so many of them have a node. In an ended job, pods may be gone whose end the master
+    had not seen."""
 
     def found() -> list[dict[str, Any]]:
         pods = [pod for pod in pods_of(kubernetes, job) if "nodeName" in pod["spec"]]
@@ -42,7 +42,7 @@ def evict(kubernetes: KubernetesSandbox, pod: str) -> None:
 
 @contextlib.contextmanager
 def opened_engine() -> Iterator[KubernetesEngine]:
-    """Yield the engine that the environment describes; cancel its jobs that have not ended then."""
+    """Yield the engine that the environment describes; at the end, cancel its jobs that still run."""
     found = engine_for(settings_for({"engine": "kubernetes"}))
     assert isinstance(found, KubernetesEngine)
     yield found

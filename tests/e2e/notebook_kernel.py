@@ -1,4 +1,4 @@
-"""A real kernel of a notebook, and what its cells display."""
+"""A real kernel of a notebook, and the output of its cells."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NotebookKernel:
 
 
 class CellResult:
-    """What a cell has displayed."""
+    """The output of a cell."""
 
     def __init__(self, messages: list[Message]) -> None:
         errors = [message["content"] for message in messages if message["msg_type"] == "error"]

@@ -1,4 +1,4 @@
-"""Finds the environment of a job on this machine, for programs that check what the job has made."""
+"""Finds the environment of a job on this machine, for programs that check files of the job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def planned_python(plan: str | bytes) -> str:
 
 def install_environment(job_file: Path, variables: Mapping[str, str], limit_s: float) -> str:
     """Install the environment of a job, as its submission would, and return its Python. A plan alone installs nothing.
-    `variables` say in which cache."""
+    `variables` name the cache."""
     command = [sys.executable, __file__, str(job_file)]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=limit_s, check=True)
     return done.stdout.strip()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def share_runtime_archives(home: Path, archives: Path) -> None:
-    """Let a home have the archives of the directory `archives`."""
+    """Let a home use the archives in the directory `archives`."""
     link = home / "cache" / "runtime"
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.exists():

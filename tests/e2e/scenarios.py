@@ -1,7 +1,8 @@
-"""One table of scenarios for every engine: programs that fail, whatever is killed or lost, preemption, `howdah cancel`,
-and elastic growth. What differs between engines is in `clusters`.
+"""One table of scenarios for every engine: programs that fail, killed processes, lost nodes, preemption, `howdah
+cancel`, and elastic growth.
 
-Each engine runs the table in a file of its own, so that the files run beside each other.
+The differences between engines are in `clusters`. Each engine runs the table in a separate file, so that the files run
+at the same time.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def a_program_fails(cluster: Cluster, base: Path) -> None:
 
 
 def a_killed_program(cluster: Cluster, base: Path) -> None:
-    """The gang starts again as often as the job allows, and then no more."""
+    """The gang starts again as often as the job allows, and no more."""
     job = ScenarioJob(cluster, base, role={"replicas": 2}, retries=1)
     job.wait_started(0), job.wait_started(1)
     os.kill(job.program(0), signal.SIGKILL)
@@ -95,7 +96,7 @@ def a_lost_node(cluster: Cluster, base: Path) -> None:
 
 
 def preempted(cluster: Cluster, base: Path) -> None:
-    """It uses up none of the job's retries, and ends nothing."""
+    """A preemption uses up none of the job's retries, and ends nothing."""
     role = {"replicas": cluster.places, "resources": cluster.room}
     job = ScenarioJob(cluster, base, role=role, queue=cluster.low_queue, retries=1)
     for index in range(cluster.places):
@@ -163,7 +164,7 @@ class Scenarios:
 
 
 class GrowingScenarios(Scenarios):
-    """The tests of an engine on which jobs grow. A gang runs for a minute before it does."""
+    """The tests of an engine on which jobs grow. A gang grows only after it has run for a minute."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -190,7 +191,7 @@ class GrowingScenarios(Scenarios):
 
 
 def cancel_all(cluster: Cluster) -> None:
-    """End what a scenario that failed has left, so that it is in nobody's way."""
+    """End jobs that a failed scenario has left, so that they do not block others."""
     engine = cluster.engine()
     for report in engine.describe():
         if not report.state.ended:

@@ -17,7 +17,7 @@ from howdah.sandbox import Sandbox
 
 DAEMONS = ("nn", "dn", "rm", "nm", "HTTP")
 RENEWED_S = 40
-"""For how long a delegation token is good before it is prolonged, when a tenth of that is left."""
+"""Lifetime in seconds of a delegation token before it is renewed, which happens when a tenth of it is left."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def properties(realm: kdc.Kdc, protection: str) -> dict[str, dict[str, str]]:
 
 @contextmanager
 def cluster(directory: Path, cache: Path, protection: str = "authentication") -> Iterator[Secured]:
-    """Up while entered, with a ticket of alice's; the environment is the one in which her commands run. `protection`
-    is that of calls (`hadoop.rpc.protection`)."""
+    """Run the cluster while entered, with a ticket of alice; the environment is that of her commands. `protection` is
+    the protection of calls (`hadoop.rpc.protection`)."""
     with kdc.Kdc(directory) as realm, pytest.MonkeyPatch.context() as environment:
         for name, value in realm.env.items():
             environment.setenv(name, value)
@@ -94,7 +94,7 @@ for path in ("/tmp", "/logs", "/user"):
 
 
 def _open_to_everyone(realm: kdc.Kdc) -> None:
-    """Open directories to all users, as the NameNode's own user, who may do everything."""
+    """Open directories to all users; this runs as the NameNode's own user, who may do everything."""
     tickets = f"FILE:{realm.directory}/superuser"
     environment = {**os.environ, "KRB5CCNAME": tickets}
     kinit = [kdc.program("kinit") or "kinit", "-k", "-t", f"{realm.directory}/nn-localhost.keytab", "nn/localhost"]

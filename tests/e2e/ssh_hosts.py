@@ -1,5 +1,5 @@
-"""Hosts for tests of the engine `ssh`: real sshds of this user on loopback addresses, with host keys and temporary
-directories of their own."""
+"""Hosts for tests of the engine `ssh`: real sshds of this user on loopback addresses, with separate host keys and
+temporary directories."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ KbdInteractiveAuthentication no
         )
 
     def start(self, environment: Mapping[str, str] | None = None, disk_bytes: int = 0) -> None:
-        """Start the sshd, whose programs have these further variables, and wait until it listens. With `disk_bytes` the
-        host has no more room than that."""
+        """Start the sshd, whose programs have these further variables, and wait until it listens. `disk_bytes` limits
+        the room of the host."""
         self.disk_bytes = disk_bytes
         with (self.directory / "log").open("ab") as log:
             # With the user's own HOME a login would run ~/.bashrc, which may hold locks when it is killed.
@@ -80,7 +80,7 @@ KbdInteractiveAuthentication no
         return found
 
     def lose(self) -> None:
-        """Kill the sshd and everything that runs on the host."""
+        """Kill the sshd and all processes of the host."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
@@ -109,14 +109,14 @@ class SshHosts:
             host.start()
 
     def write_config(self, key: Path) -> None:
-        """Let ssh use this key, and nothing of the user's own."""
+        """Let ssh use this key, and none of the user's own files."""
         lines = [f"Host {host.name}\n  Port {host.port}" for host in self.hosts]
         common = f"User {getpass.getuser()}\n  IdentityFile {key}\n  IdentitiesOnly yes\n  IdentityAgent none"
         known = f"UserKnownHostsFile {self.base}/known_hosts\n  GlobalKnownHostsFile none\n  StrictHostKeyChecking yes"
         self.config.write_text("\n".join([*lines, f"Host *\n  {common}\n  {known}\n"]))
 
     def settings(self, room: str = "/gpus=2/vcores=4/memory=4GiB") -> dict[str, str]:
-        """Return the variables that make these hosts those of the engine."""
+        """Return the variables that make these the hosts of the engine."""
         return {
             "HOWDAH_SSH_HOSTS": ",".join(host.name + room for host in self.hosts),
             "HOWDAH_SSH_HOME": str(self.home),

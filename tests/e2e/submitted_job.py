@@ -1,4 +1,4 @@
-"""A job that a test has submitted to an engine by the Python API, and whose events it looks at."""
+"""A job that a test has submitted to an engine by the Python API, and its events."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from howdah.spec.event_lines import read_log
 from howdah.spec.events import Ended, Event, Launched
 
 LIMIT_S = 240.0
-"""What takes seconds here takes minutes on a machine that does much else; only a test that fails waits so long."""
+"""A busy machine needs minutes for something that usually takes seconds; only a failing test waits so long."""
 WAITING = """n=1; while [ -e {mark}-$HOWDAH_INDEX-$n ]; do n=$((n + 1)); done
 echo $$ > {mark}-$HOWDAH_INDEX-$n; until [ -e {mark}-end ]; do sleep 0.1; done"""
 
 
 def until(condition: Callable[[], Any], what: str, explain: Callable[[], str] = str) -> Any:
-    """Wait until the condition is true, and return its value. Asking takes a fifth of the time at most. `explain` tells
-    what else a failure should show."""
+    """Wait until the condition is true, and return its value. Checking it takes at most a fifth of the time. `explain`
+    returns more text for a failure."""
     deadline = time.monotonic() + LIMIT_S
     while True:
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Submits applications without a master of their own: the test plays the master."""
+"""Submits applications without a real master: the test plays the master."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ LIMIT_S = 600.0
 
 @dataclass(frozen=True)
 class XLearningClient:
-    """Runs one of the two commands, as a user has it in a directory of scripts."""
+    """Runs one of the two commands from a directory of scripts, as users do."""
 
     howdah: CommandLine
     directory: Path

@@ -13,9 +13,9 @@ _COUNTED = re.compile(r"(container_\w+) Container Transitioned from \w+ to RUNNI
 
 
 def wait_counted(sandbox: Sandbox, containers: Collection[str]) -> None:
-    """Return when the ResourceManager counts these containers as running, because their nodes have said so.
+    """Return when the ResourceManager counts these containers as running, because their nodes have reported them.
 
-    When a master is killed, YARN takes back those of which no node has said anything yet. Only the log tells: the API
+    When a master is killed, YARN takes back containers that no node has reported yet. Only the log shows this: the API
     calls every container running that has not ended.
     """
     log = sandbox.run_dir / "log" / "rm.log"

@@ -1,4 +1,4 @@
-"""Gives tests of local jobs a directory for HOWDAH_HOME, in which nothing is left at their end."""
+"""Gives tests of local jobs a directory for HOWDAH_HOME, in which nothing runs at their end."""
 
 from __future__ import annotations
 

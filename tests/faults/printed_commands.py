@@ -1,8 +1,8 @@
-"""Follows the console blocks of a page as a reader would: types each command, and compares what it prints.
+"""Follows the console blocks of a page as a reader would: types each command, and compares its output.
 
 A printed line counts as true when a line of the real output matches it, where numbers, ids, times and the user's name
 may differ, `…` stands for anything, and a state RUNNING may still be PENDING. Lines that the page leaves out are not
-looked at.
+compared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATTERNS = {
     "space": r"\s+",
 }
 NAMES = {"id": r"((?:local-|application_)[\w-]+)", "pid": r"(\d+)"}
-"""What a later command may repeat."""
+"""Patterns of words that later commands may repeat."""
 
 
 @dataclass
@@ -42,8 +42,8 @@ class Step:
 
 
 def readers_variables(home: Path, sandbox: Path | None = None) -> dict[str, str]:
-    """The variables of somebody whose jobs are in `home`, in which environments are everybody's, for they are big, and
-    so is the sandbox, if its directory is given."""
+    """Return the variables of a user whose jobs are in `home`. Large things are shared: environments, and the sandbox
+    if its directory is given."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah", "environments")
     cache.mkdir(parents=True, exist_ok=True)
     links = {"cache/environments": cache} | ({"state/sandbox": sandbox} if sandbox else {})
@@ -73,7 +73,7 @@ def steps_of(block: str) -> list[Step]:
 
 @dataclass
 class Reader:
-    """Somebody who types what is printed; `ids` are the ids, and other words, that those of the page stand for."""
+    """A user who types the printed commands; `ids` maps ids and other words of the page to the real ones."""
 
     environment: Mapping[str, str]
     directory: Path
@@ -87,7 +87,7 @@ class Reader:
             assert self.finds(line, output), f"{step.command}\nprints no line like\n{line}\nbut\n{output}"
 
     def type(self, command: str) -> tuple[int, str]:
-        """Run a command to its end, and return its exit code and all that it has printed."""
+        """Run a command to its end, and return its exit code and output."""
         for printed, real in self.ids.items():
             command = command.replace(printed, real)
         done = subprocess.run(
@@ -103,7 +103,7 @@ class Reader:
         return done.returncode, done.stdout
 
     def finds(self, line: str, output: str) -> bool:
-        """Whether a line of the output is like `line`; ids that are new in it are remembered."""
+        """Return whether a line of the output matches `line`; remember new ids in it."""
         names: list[str] = []
         match = re.search(f"^{self._pattern(line, names)}$", output, re.MULTILINE)
         if match:

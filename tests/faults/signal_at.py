@@ -1,5 +1,5 @@
-"""Runs howdah's command line, and sends a signal to the process itself at a place where Python would drop, or spoil by,
-what a handler raises. Usage: signal_at.py PLACE NUMBER COMMAND…"""
+"""Runs howdah's command line, and sends a signal to the process itself at a place where an exception from a signal
+handler would be lost or do damage. Usage: signal_at.py PLACE NUMBER COMMAND…"""
 
 from __future__ import annotations
 

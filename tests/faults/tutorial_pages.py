@@ -1,4 +1,4 @@
-"""Reads docs/tutorial.md: its steps, the files that it lets a reader write, and the commands below them."""
+"""Reads docs/tutorial.md: its steps, the files that a reader writes, and the commands below them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 def sections(name: str) -> list[list[Part]]:
-    """What each of the page's numbered steps asks for, in order."""
+    """Return the files and commands of each of the page's numbered steps, in order."""
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     return [_parts(section) for section in re.split(r"^## \d+\. ", text, flags=re.M)[1:]]
 
@@ -46,14 +46,14 @@ def _parts(section: str) -> list[Part]:
 
 
 def write(part: Part, directory: Path) -> None:
-    """Write a file as the page says: a job file without roles goes to the end of the one that is there."""
+    """Write a file as the page says: a job file without roles is appended to the existing one."""
     adds = part.file.endswith(".yaml") and "roles:" not in part.text
     with (directory / part.file).open("a" if adds else "w", encoding="utf-8") as file:
         file.write(part.text)
 
 
 def follow(reader: Reader, section: list[Part], code: int = 0) -> None:
-    """Do what a step asks for. `code` is what its first command ends with."""
+    """Do a step. `code` is the exit code of its first command."""
     for part in section:
         if part.step is None:
             write(part, reader.directory)

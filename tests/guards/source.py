@@ -16,7 +16,7 @@ Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 
 @functools.cache
 def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name, without what protoc has made."""
+    """Return every module of the package by its dotted name, except those that protoc has made."""
     found = {}
     for path in sorted((SOURCE / "howdah").rglob("*.py")):
         if not path.stem.endswith("_pb2"):
@@ -90,7 +90,7 @@ def imports(module: str) -> frozenset[str]:
 
 
 def _is_type_checking(node: ast.AST) -> bool:
-    """Whether only a type checker reads what is below `node`."""
+    """Return whether only a type checker reads the code below `node`."""
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 

@@ -1,10 +1,11 @@
-"""Finds what a test leaves behind: processes that it started, and objects that it did not close.
+"""Finds things that a test leaves: processes that it started, and objects that it did not close.
 
-Each process that a test starts inherits MARK, which names the run and the test; what a fixture of a module or a class
-starts names the file, and what a fixture of the whole session starts names the session. When a file's tests are over,
-every process that still has a mark of the file is named and killed, and the test fails that left it; so is a process
-that names a temporary directory of the file's in its arguments or variables, as daemons do that choose their variables
-themselves. A socket, file or process that was not closed is collected, and so warned of, in the test that made it.
+Each process that a test starts inherits MARK, which names the run and the test. A process that a fixture of a module or
+a class starts has the name of the file, one of a session fixture the name of the session. When a file's tests are over,
+every process that still has a mark of the file is named and killed, and the test that left it fails. The same holds for
+a process with a temporary directory of the file in its arguments or variables, such as daemons that choose their
+variables themselves. A socket, file or process that was not closed is collected in the test that made it, and so the
+warning appears there.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ SESSION = "the session"
 MAX_MARK_BYTES = 400
 """Some tests measure how large the environment of a process may be."""
 ENDING_LIMIT_S = 10.0
-"""A process that was told to end may take so long: to write its last lines, or to be collected by its parent.
-`--ending-limit` is another limit, for runs whose processes are known not to end."""
+"""Limit in seconds within which a stopped process has ended: it may write its last lines, or wait until its parent
+collects it. `--ending-limit` sets another limit, for runs whose processes are known not to end."""
 POLL_S = 0.05
 
 
@@ -41,7 +42,7 @@ class Marks:
     tests: dict[str, str] = field(default_factory=dict)
 
     def set(self, name: str) -> None:
-        """Let what is started from now on be of `name`: a test, a file, or the session."""
+        """Count processes that are started from now on as those of `name`: a test, a file, or the session."""
         mark = f"{self.run} {name}".encode("ascii", "backslashreplace")[:MAX_MARK_BYTES].decode().replace("\0", "?")
         self.tests[mark] = name
         os.environ[MARK] = mark
@@ -62,7 +63,8 @@ class Directories:
         return {entry.name for entry in self.base.iterdir()}
 
     def find_name(self, texts: Iterable[str], with_session: bool) -> str:
-        """Say whose directory the texts name, "" if none's; the session's own do not count unless they are wanted."""
+        """Return the owner of a directory in the texts, "" if none; the session's own directories do not count unless
+        they are wanted."""
         names = re.findall(re.escape(f"{self.base}/") + r"([\w.-]+)", "\n".join(texts))
         return next((f"who used {name}" for name in names if with_session or name not in self.of_session), "")
 
@@ -83,7 +85,7 @@ class LeftoverFinder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
-        """Leave what is imported, and the tests themselves, out of the collections of garbage after each test."""
+        """Exclude imported objects, and the tests themselves, from the garbage collections after each test."""
         gc.collect()
         gc.freeze()
 
@@ -116,7 +118,7 @@ class LeftoverFinder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-        """Look at what is left when all fixtures have ended that end after this test."""
+        """Look for leftovers when all fixtures of this test have ended."""
         try:
             return (yield)
         finally:
@@ -131,7 +133,7 @@ class LeftoverFinder:
                 pytest.fail("\n".join(faults), pytrace=False)
 
     def _end_leftovers(self, directories: Directories | None, ends_session: bool) -> dict[str, list[str]]:
-        """Return a line on each process that is still there, by who left it, and kill them all."""
+        """Return a line on each process that is still there, with the test that left it, and kill them all."""
         deadline = time.monotonic() + self._ending_limit_s
         while (found := self._find_leftovers(directories, ends_session)) and time.monotonic() < deadline:
             time.sleep(POLL_S)
@@ -162,7 +164,7 @@ def _file_of(nodeid: str) -> str:
 
 
 def _collect_garbage(item: pytest.Item, ends_file: bool, ends_session: bool) -> list[str]:
-    """Return what could not be raised while the test's objects were collected: warnings of what it did not close."""
+    """Return warnings about objects that the test did not close, raised while they are collected."""
     faults: list[str] = []
     _forget_exceptions()
     getattr(item, "funcargs", {}).clear()
@@ -176,7 +178,7 @@ def _collect_garbage(item: pytest.Item, ends_file: bool, ends_session: bool) -> 
 
 
 def _forget_exceptions() -> None:
-    """Drop what the interpreter keeps of the last exception: it holds the objects of a failed test."""
+    """Drop the interpreter's reference to the last exception, which holds the objects of a failed test."""
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         if hasattr(sys, name):
             delattr(sys, name)

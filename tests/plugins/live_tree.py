@@ -1,4 +1,4 @@
-"""Finds files in a directory that running programs change: `Path.rglob` fails when a directory goes under its feet."""
+"""Finds files in a directory that running programs change: `Path.rglob` fails when a directory vanishes meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes what became of each test into a file, for tools/run_tests.py: `pytest --outcomes FILE`."""
+"""Writes the outcome of each test to a file, for tools/run_tests.py: `pytest --outcomes FILE`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 class OutcomeWriter:
-    """Collects the tests' reports, where they all arrive: in the process that was started."""
+    """Collects the tests' reports in the process that was started, where they all arrive."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -1,8 +1,8 @@
 """Simulates a whole cluster in one thread, around the real `step`, orders, admission, log ownership and recovery.
 
-Only what is not howdah's own is simulated: the clock, nodes, a ResourceManager, a file system, and a network that
-delays, repeats and drops messages. A seed is a run; the same seed is the same run. An executor keeps the rules of
-the real one: it obeys no older epoch, ends when its lease is over, and looks for a master that took over.
+Only the surroundings of howdah are simulated: the clock, nodes, a ResourceManager, a file system, and a network that
+delays, repeats and drops messages. Each seed determines a run: the same seed gives the same run. An executor keeps the
+rules of the real one: it obeys no older epoch, ends when its lease is over, and looks for a master that took over.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from howdah.wire.messages import Orders, Status
 
 EXPIRY_S = 60.0
 LATE_SHARE, LATE_S = 0.02, 30.0
-"""So many statuses arrive once more, up to so much later."""
+"""The share of statuses that arrive a second time, and the longest delay of these in seconds."""
 
 
 def record(line: str) -> dict[str, Any]:
-    """One that was torn has nothing to tell."""
+    """A torn record has no content."""
     try:
         return dict(json.loads(line))
     except ValueError:
@@ -90,7 +90,7 @@ class Simulation:
 
     @property
     def master(self) -> Master | None:
-        """Return the attempt that the ResourceManager takes for the master."""
+        """Return the attempt that the ResourceManager regards as the master."""
         return self.manager.current
 
     @property
@@ -144,7 +144,7 @@ class Simulation:
         return bool(self.hanging) and not self.calm and self.luck.random() < self.hanging
 
     def look_into(self, master: Master, action: CollectStacks) -> None:
-        """The stacks come, or do not; whom they point to may be right."""
+        """The stacks arrive, or do not; the tasks that they point to may be the right ones."""
         whom = tuple(self.luck.sample(action.tasks, self.luck.randrange(len(action.tasks) + 1)))
         if self.luck.random() < 0.7:
             taken = lambda: master.apply(StacksTaken(master.now, uri="stacks", suspects=whom))  # noqa: E731
@@ -156,7 +156,7 @@ class Simulation:
         return Exit("exit", 0)
 
     def uploads(self, id_: TaskId, attempt: int) -> tuple[str, ...]:
-        """What a program that ended well has made; now and then nothing."""
+        """Return the uploads of a program that ended well; sometimes there are none."""
         if self.links.random() < 0.05:
             return ()
         made = [

@@ -1,7 +1,7 @@
-"""Simulates a job's directory on a file system with outages, and what each master has of the event log there.
+"""Simulates a job's directory on a file system with outages, and each master's copy of the event log there.
 
-Who owns the log is decided by the real `AppendedFile`, or `SegmentedFile` (object_store.py); here is only what lies
-below it, and what `Journal` does around it in real time.
+The real `AppendedFile`, or `SegmentedFile` (object_store.py), decides which master owns the log. This module has only
+the file system below it, and the work of `Journal` around it in real time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Files:
     replaced_at: float = 0.0
     """When a master last made the file its own."""
     failed_at: float = -1.0
-    """When a request last got no answer. A master that fails tries only once to write the end."""
+    """When a request last got no answer. A master that fails tries only once to write its end."""
 
     def own(self, writer: int) -> None:
         self.writer, self.replaced_at = writer, self.sim.now
@@ -80,7 +80,7 @@ class Files:
         self._reach()
 
     def ignore_others(self, owned: OwnedFile) -> None:
-        """Let a master take for its own what another one has written."""
+        """Let a master treat another master's lines as its own."""
         owned.known = len(self.content)
 
     def tear(self, log: Log, whole: int, part: float) -> bool:
@@ -101,8 +101,8 @@ class Files:
 
 @dataclass(eq=False)
 class Log:
-    """What the master `number` has in memory of the event log, and its hold on the file. `exclusive` is False for a
-    master that does not look whether another one writes the file."""
+    """The master `number`'s copy of the event log in memory, and its hold on the file. `exclusive` is False for a
+    master that does not check whether another one writes the file."""
 
     files: Files
     number: int
@@ -113,7 +113,7 @@ class Log:
         self.owned = self.files.owned_file()
 
     def read(self) -> list[str]:
-        """The lines of the master before; a line in which that one was killed is ended.
+        """Return the lines of the previous master; end a line that was cut short when that master was killed.
 
         Raises:
             EngineUnavailable: the file system is away.
@@ -137,7 +137,7 @@ class Log:
         self.pending.append(event_lines.to_line(event))
 
     def flush(self) -> bool:
-        """Whether all that was written is in the file.
+        """Return whether all lines are in the file.
 
         Raises:
             LogOwnerChanged: another master writes it.
@@ -159,7 +159,7 @@ class Log:
         return True
 
     def confirm(self) -> bool:
-        """Whether all that was written is in the file, and nothing of another master; False where nobody knows.
+        """Return whether all lines are in the file, and none of another master; False if this is unknown.
 
         Raises:
             LogOwnerChanged: another master writes it.

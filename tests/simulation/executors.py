@@ -1,4 +1,4 @@
-"""Simulates containers on the nodes of the cluster, and in them executors with their programs."""
+"""Simulates containers on the nodes of the cluster, with executors and their programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 BEAT_S, LOOK_AFTER_S = 2.0, 3.0
 UNHEARD_GRACE_S = 2.0
-"""A program is killed so long after it was told to end because nobody hears its executor."""
+"""Seconds between the order to a program to end, given because nobody hears its executor, and its kill."""
 
 
 class Broken(AssertionError):
@@ -45,7 +45,7 @@ class Node:
 
 @dataclass
 class Room:
-    """A granted container. `told` says that the ResourceManager knows of its end."""
+    """A granted container. `told` means that the ResourceManager knows of its end."""
 
     container: Container
     node: Node
@@ -108,7 +108,7 @@ class Executor:
         )
 
     def live(self) -> None:
-        """Beat, and give up when nobody answers for as long as the lease."""
+        """Send a heartbeat, and give up when nobody answers for as long as the lease."""
         if not self.alive or self.leaving:
             return
         left = self.leased_at + self.lease_s - self.sim.now
@@ -122,7 +122,7 @@ class Executor:
         self.sim.later(min(BEAT_S, max(left, 0.0) + 0.01) if self.sim.slow else BEAT_S, self.live)
 
     def leave(self, exit: Exit) -> None:
-        """It says no more; a program that will not end is killed a little later."""
+        """The executor sends no more; a program that does not end is killed a little later."""
         if self.alive and not self.leaving:
             self.leaving = self.sim.slow is not None
             grace = self.sim.slow.uniform(0, UNHEARD_GRACE_S) if self.sim.slow and self.program else 0.0
@@ -138,7 +138,7 @@ class Executor:
             self.sim.send(self.room.node, self.master, self.status(), self)
 
     def obey(self, orders: Orders, requested_at: float) -> None:
-        """The lease runs from when it sent what this is the answer to."""
+        """The lease begins when the executor sent the status that this answers."""
         if self.leaving:
             return
         if self.alive and orders.goal is Goal.REASSIGN:
@@ -170,7 +170,7 @@ class Executor:
             self.tell()
 
     def become(self, attempt: str) -> None:
-        """End what runs, and start anew as another."""
+        """End the running program, and start anew as another task's executor."""
         if self.sim.slow and self.program:
             self.leaving = True
             self.sim.later(self.sim.slow.uniform(0, self.sim.job.timeouts.stop_s), lambda: self.succeed(attempt))

@@ -17,7 +17,7 @@ LONGEST_ISOLATION_S = 100.0
 
 
 def checked(simulation: Simulation, luck: random.Random) -> None:
-    """On one node no container passes alone, on another none with others; when things are calm all do."""
+    """On one node containers fail their own checks, on another their checks with others; in the calm phase all pass."""
     names = [node.name for node in simulation.nodes]
     simulation.unfit = {luck.choice(names)} if luck.random() < 0.6 else set()
     simulation.mute = {luck.choice(names)} if luck.random() < 0.6 else set()
@@ -38,8 +38,8 @@ def announce(simulation: Simulation, luck: random.Random) -> None:
 
 
 def trouble_masters(simulation: Simulation) -> None:
-    """What the engine does to attempts of the master that have not failed: it ends them, takes them for dead while
-    they live, or refuses what they ask."""
+    """The engine disturbs attempts of the master that have not failed: it ends them, regards them as dead while they
+    live, or refuses their requests."""
     links, master = simulation.links, simulation.master
     if simulation.calm or simulation.outcome is not None:
         return
@@ -65,8 +65,8 @@ def isolate(simulation: Simulation, node: Node, seconds: float) -> None:
 
 
 def hide_a_container(simulation: Simulation) -> None:
-    """A master dies before anybody could write down what it has started, and the node of that is cut off: its program
-    runs on, and the next master does not know of it."""
+    """A master dies before it has recorded a container that it started, and the container's node is cut off. The
+    program runs on, and the next master does not know of it."""
     links = simulation.links
 
     def launched(_: LaunchTask) -> None:
@@ -99,7 +99,7 @@ def cancel_some_time(simulation: Simulation, seed: int) -> None:
 
 
 def disturb(simulation: Simulation) -> None:
-    """The master does not run for a while, or its clock is set; its process may die of it, as any."""
+    """The master does not run for a while, or its clock is set; its process may also die."""
     master, clock = simulation.master, simulation.clock
     if simulation.calm or simulation.outcome is not None:
         return
@@ -112,21 +112,21 @@ def disturb(simulation: Simulation) -> None:
 
 
 def stay_away(simulation: Simulation, slow: random.Random) -> None:
-    """The ResourceManager is restarted: for a while nothing is granted, and nobody hears what has ended."""
+    """The ResourceManager is restarted: for a while nothing is granted, and ends are not reported."""
     if not simulation.calm and simulation.outcome is None:
         simulation.manager.away_until = simulation.now + slow.uniform(1, 60)
         simulation.later(slow.expovariate(1 / 60), lambda: stay_away(simulation, slow))
 
 
 def take(room: Room) -> None:
-    """It was preempted, if it had not ended."""
+    """The container was preempted, if it had not ended."""
     room.exit = room.exit or Exit("preempted")
     if room.executor:
         room.executor.end(Exit("preempted"))
 
 
 def trouble(simulation: Simulation, chance: random.Random) -> None:
-    """One fault, and the next one later."""
+    """Inject one fault, and the next one later."""
     if simulation.calm or simulation.outcome is not None:
         return
     dice, node = chance.random(), chance.choice(simulation.nodes)

@@ -22,7 +22,7 @@ DECIDED = (Stage.COMMITTING, Stage.DONE)
 
 
 class Invariants:
-    """Of one run. `seen` counts what happened in it, for people and for the tests of these tests."""
+    """The invariants of one run. `seen` counts events of the run, for people and for the tests of these tests."""
 
     def __init__(self, sim: Simulation) -> None:
         self.sim, self.seen = sim, Counter[str]()
@@ -37,7 +37,7 @@ class Invariants:
     # Programs
 
     def world_formed(self, master: Master, epoch: int) -> None:
-        """All or none: nobody's program may start before the last has joined."""
+        """All or none: no program may start before the last task has joined."""
         self.formed.add(epoch)
         members = [task.id for task in master.state.tasks.values() if task.epoch == epoch and task.exit is None]
         if missing := [task for task in members if (task, epoch) not in self.joined]:
@@ -55,7 +55,7 @@ class Invariants:
         self.started.add(executor.task)
 
     def _may_start_again(self, task: TaskId) -> bool:
-        """What the job file promises: one start, but for these words."""
+        """Return whether the job file permits a second start; otherwise it promises that there is only one."""
         job = self.sim.job
         several = any(each.spares or each.min_replicas for each in job.roles.values())
         return bool(job.retries) or several or job.roles[task.role].on_failure in ("restart", "restart-role")
@@ -63,20 +63,21 @@ class Invariants:
     # What a master takes, and whom it answers
 
     def heard(self, master: Master, status: Status, sequence: int, before: tuple[object, ...]) -> None:
-        """Of its container's executor, and newer than what is known; else nothing has changed by it."""
+        """A status counts if it comes from the executor of the task's container, and is newer than the last; otherwise
+        it changes nothing."""
         task = master.state.tasks[TaskId.parse(status.task)]
         if status.sequence <= sequence and self.knowledge(master, task.id) != before:
             raise Broken(f"an older status of {task.id} is accepted")
 
     def knowledge(self, master: Master, id_: TaskId) -> tuple[object, ...]:
-        """What a status can change."""
+        """Return the state that a status can change."""
         task = master.state.tasks[id_]
         at = (task.attempt, task.epoch, task.phase, task.sequence, task.joined, task.started)
         return (*at, task.exit, task.idle_s, task.ports, task.uploaded)
 
     def admitted(self, master: Master, executor: Executor) -> None:
-        """An answer keeps an executor alive: only that of the task's container, and only while no other master can
-        have begun to count on its end."""
+        """An answer keeps an executor alive. So only the executor of the task's container gets one, and only while no
+        other master can have begun to count on its end."""
         task = master.state.tasks[executor.task]
         if task.container is not None and task.container.id != executor.room.container.id:
             raise Broken(f"a status of {executor.task} from another container is accepted")
@@ -85,7 +86,7 @@ class Invariants:
             self.seen["answers of a master that was replaced"] += 1
 
     def obeyed(self, executor: Executor) -> None:
-        """A lease that a master has renewed which was replaced ends before another program of the task may start."""
+        """A lease that a replaced master has renewed ends before another program of the task may start."""
         files = self.sim.files
         if files.writer > executor.master and executor.program:
             ends = executor.leased_at + executor.lease_s + UNHEARD_GRACE_S
@@ -128,7 +129,7 @@ class Invariants:
             raise Broken("outputs are published and removed")
 
     def stepped(self, master: Master, before: tuple[Stage, Outcome | None], event: Event) -> None:
-        """What is decided stays so; of failures another may turn out to be the first."""
+        """A decision stays; only another failure may turn out to be the first."""
         stage, outcome = before
         if stage not in (Stage.FORMING, Stage.RUNNING) and master.state.open:
             raise Broken(f"a job that was ending goes on after {type(event).__name__}")
@@ -147,7 +148,7 @@ class Invariants:
             raise Broken(f"master {master.number} goes on deciding, though its attempt is over")
 
     def refused(self, master: Master) -> None:
-        """The engine does not know this attempt any more: it is over."""
+        """The engine does not know this attempt any more: the attempt is over."""
         self.seen["heartbeats refused"] += 1
         if master.alive and not (master.state.handed_over or master.leaving):
             raise Broken(f"master {master.number} goes on though it is refused")
@@ -179,7 +180,7 @@ class Invariants:
             self._check_end(sim.outcome)
 
     def _check_end(self, outcome: Outcome) -> None:
-        """The log tells the end that the engine was told; outputs are there if and only if the job succeeded."""
+        """The log records the end that the engine was told; the outputs exist if and only if the job succeeded."""
         lines = [line for line in self.sim.log if JobFinished.__name__ in line]  # decoding all of them takes long
         ends = [event for event in event_lines.read_lines(lines) if isinstance(event, JobFinished)]
         files = self.sim.files

@@ -28,7 +28,7 @@ def job_of(chance: random.Random, more: random.Random) -> JobSpec:
 
 
 def elastic(job: JobSpec, chance: random.Random) -> JobSpec:
-    """With spares, or content with fewer workers; some grow back."""
+    """Elastic jobs: with spares, or able to run with fewer workers; some grow back."""
     worker = job.roles["worker"]
     worker = replace(worker, replicas=worker.replicas + chance.randrange(3), spares=chance.randrange(3))
     worker = replace(worker, min_replicas=chance.randrange(worker.replicas))
@@ -37,7 +37,7 @@ def elastic(job: JobSpec, chance: random.Random) -> JobSpec:
 
 
 def stalling(job: JobSpec, luck: random.Random) -> JobSpec:
-    """The job, should its programs hang: then nothing but what its roles say ends them."""
+    """Return the job for the case that its programs hang: then only the settings of its roles end them."""
     policy = luck.choice(("restart", "restart", "fail"))
     roles = {name: replace(role, on_stall=policy) for name, role in job.roles.items()}
     return replace(job, roles=roles, timeouts=replace(job.timeouts, stall_s=luck.choice((5, 40)), run_s=0))

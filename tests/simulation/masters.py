@@ -1,9 +1,8 @@
 """Simulates attempts of the master, each a process around the real `step`, orders, admission and recovery.
 
-Each has its own memory, clock and hold on the event log.
-
-Several may live at the same time: the ResourceManager starts another one when it has not heard the one before, which
-then finds out by a refused heartbeat, by the log that is not its own any more, or not at all.
+Each has its own memory, clock and hold on the event log. Several may live at the same time: the ResourceManager starts
+another one when it has not heard the previous one. The previous one learns this from a refused heartbeat, from the log
+that it does not own any more, or never.
 """
 
 from __future__ import annotations
@@ -65,16 +64,17 @@ if TYPE_CHECKING:
 EPOCH = 1e6
 LOST_ATTEMPTS = "no attempt of the master is left"
 KILL_AFTER_S = 0.25
-"""YARN's NodeManager waits so long between SIGTERM and SIGKILL."""
+"""Seconds that YARN's NodeManager waits between SIGTERM and SIGKILL."""
 
 
 @dataclass(eq=False)
 class Master:
-    """One attempt. Its clock is `ahead` of the others'; until `stopped_until` its process does not run.
+    """One attempt.
 
-    `heard_at` is when the ResourceManager heard it last, `confirmed_at` when it saw last that the log is its own.
-    `unsent` is what goes to the ResourceManager with the next heartbeat. Once `leaving` it has the job's end, or has
-    left the job to the next master.
+    Its clock is `ahead` of the others'; its process does not run until `stopped_until`. `heard_at` is when the
+    ResourceManager last heard it, `confirmed_at` when it last saw that it owns the log. `unsent` goes to the
+    ResourceManager with the next heartbeat. `leaving` is set once it has the job's end, or has left the job to the next
+    master.
     """
 
     sim: Simulation
@@ -102,11 +102,11 @@ class Master:
 
     @property
     def runs(self) -> bool:
-        """Return whether the process takes what comes."""
+        """Return whether the process handles events now."""
         return self.alive and self.ready and self.sim.now >= self.stopped_until
 
     def when_running(self, act: Callable[[], None]) -> bool:
-        """Whether the process runs now; if it is stopped, `act` comes when it goes on."""
+        """Return whether the process runs now; if it is stopped, call `act` when it goes on."""
         if self.alive and self.sim.now < self.stopped_until:
             self.sim.later(self.stopped_until - self.sim.now, act)
         return self.alive and self.sim.now >= self.stopped_until
@@ -114,7 +114,7 @@ class Master:
     # The beginning
 
     def begin(self) -> None:
-        """Register, then read what the master before this one wrote."""
+        """Register, then read the log of the previous master."""
         if not self.when_running(self.begin):
             return
         manager = self.sim.manager
@@ -165,7 +165,7 @@ class Master:
             self.begin_job()
 
     def begin_job(self) -> None:
-        """There is nothing to go on from."""
+        """Begin the job from the start."""
         anew = self.number > 1
         if not self.adopt(()):
             return
@@ -198,7 +198,8 @@ class Master:
         self.sim.later(self.sim.announce_delay(), self.announce)
 
     def adopt(self, held: set[str] | tuple[()]) -> bool:
-        """The containers that the cluster still knows; False when it does not know this attempt any more."""
+        """Take over the containers that the cluster still knows; return False when it does not know this attempt any
+        more."""
         if self.sim.manager.current is not self:
             self.die("refused at a takeover")
             return False
@@ -206,7 +207,7 @@ class Master:
         return True
 
     def announce(self) -> None:
-        """Executors and clients may find it."""
+        """Publish the address, so that executors and clients may find it."""
         if self.alive:
             self.sim.announced, self.ready = self.number, True
             self.tick()
@@ -216,7 +217,7 @@ class Master:
     # Events and actions
 
     def apply(self, event: Event) -> None:
-        """What comes while it is stopped waits."""
+        """Handle an event; while the process is stopped, events wait."""
         if self.alive and self.sim.now < self.stopped_until:
             self.sim.later(self.stopped_until - self.sim.now, lambda: self.apply(replace(event, time=self.now)))
         elif self.alive and not self.state.handed_over:
@@ -241,7 +242,7 @@ class Master:
                     task.fenced_until = 0.0
 
     def watch_clock(self) -> None:
-        """As the real one: how long it stood still, and how far its clock was set."""
+        """Measure, as the real one does, how long the process stood still, and how far its clock was set."""
         steady, wall = self.looked_at
         self.looked_at = self.sim.now, self.now
         ran, passed = self.sim.now - steady, self.now - wall
@@ -289,7 +290,8 @@ class Master:
     # Executors
 
     def holds_the_job(self) -> bool:
-        """Whether no other master can have begun to run it, as the real one asks before it renews leases."""
+        """Return whether no other master can have begun to run the job; the real one checks this before it renews
+        leases."""
         return not self.may_be_replaced() or self.sim.now - self.confirmed_at < CONFIRMED_S
 
     def may_be_replaced(self) -> bool:
@@ -328,7 +330,7 @@ class Master:
     # The event log
 
     def write(self) -> bool:
-        """Whether all is in the file; a master that was replaced ends."""
+        """Write the log, and return whether everything is in the file; a replaced master ends."""
         try:
             return self.log.flush()
         except LogOwnerChanged:
@@ -356,7 +358,7 @@ class Master:
             self.sim.later(late * self.sim.chance.uniform(0.2, 2.0), self.flush)
 
     def confirm(self) -> None:
-        """While the ResourceManager does not answer, look whether the log is still this one's."""
+        """While the ResourceManager does not answer, check whether this master still owns the log."""
         if self.alive and not self.leaving:
             if self.runs and self.sim.now - self.heard_at > ENGINE_SILENT_S:
                 try:
@@ -376,7 +378,8 @@ class Master:
     # The end
 
     def decide(self, keep: bool) -> None:
-        """Outputs move when the decision is in the log, which a master that may have been replaced must reach."""
+        """Move the outputs once the decision is in the log; a master that may have been replaced must get it there
+        first."""
         if not self.when_running(lambda: self.decide(keep)) or self.state.handed_over:
             return
         try:
@@ -404,7 +407,7 @@ class Master:
             self.apply(CommitDone(self.now, ("out",) if keep else ()))
 
     def leave(self, outcome: Outcome, until: float) -> None:
-        """Bring the end to the log, then tell the engine."""
+        """Write the end to the log, then report it to the engine."""
         if not self.when_running(lambda: self.leave(outcome, until)):
             return
         if not self.write() and self.alive and self.sim.now < until:
@@ -415,7 +418,7 @@ class Master:
             self.sim.later(1.0, lambda: self.leave(outcome, until))
 
     def terminate(self) -> None:
-        """SIGTERM, and SIGKILL a moment later. One that has not begun ends at once."""
+        """Send SIGTERM, and SIGKILL a moment later. A process that has not begun ends at once."""
         if not self.alive:
             return
         self.sim.seen["ended politely"] += 1
@@ -434,7 +437,7 @@ class Master:
         self.apply(AllocationLost(self.now, cause, within_s=within_s))
 
     def hand_over(self) -> None:
-        """Leave the job as it is, and the log as whole as can be."""
+        """Leave the job as it is, and the log as complete as possible."""
         self.sim.invariants.handed_over(self)
         if not self.leaving:
             self.leaving = True
@@ -448,7 +451,7 @@ class Master:
                 self.sim.later(0.2, lambda: self.finish_log(until))
 
     def fail(self, problem: str) -> None:
-        """The engine refuses what it was asked, which ends the master, and the job with it."""
+        """The engine refuses a request, which ends the master, and the job with it."""
         if not self.runs or self.leaving or self.state.stage in (Stage.COMMITTING, Stage.DONE):
             return
         self.sim.seen["refusals"] += 1
@@ -459,7 +462,7 @@ class Master:
             self.sim.manager.unregister(self, outcome)
 
     def die(self, _: str) -> None:
-        """The process is gone; it may have been writing."""
+        """The process dies, perhaps while it writes."""
         if self.alive:
             self.alive = False
             if self.log.pending and self.sim.clock.random() < 0.5:

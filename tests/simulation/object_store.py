@@ -1,4 +1,4 @@
-"""Simulates a job's directory on an object store that loses answers, and carries out requests late or not at all."""
+"""Simulates a job's directory on an object store that loses answers, and carries out requests late or never."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from cluster import Simulation
 
 LOST, LATE, LATE_S = 0.03, 0.03, 20.0
-"""So many requests that write are carried out though their answer is lost, and so many up to so much later."""
+"""The share of write requests that are carried out although their answer is lost, the share of those carried out late,
+and the longest delay in seconds."""
 
 
 class SmallBlocks(SegmentedFile):
@@ -125,7 +126,7 @@ class Objects(Files):
         return self._carry_out(act)
 
     def _carry_out(self, act: Callable[[], object]) -> object:
-        """Carry out a request. Nobody may lose a line by it, whatever is merged and removed meanwhile."""
+        """Carry out a request. It must lose no line, even if segments are merged or removed meanwhile."""
         answer = act()
         try:
             log = find_log(self.store, URI)  # type: ignore[arg-type]

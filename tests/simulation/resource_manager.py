@@ -23,8 +23,8 @@ MASTER_ATTEMPTS = 8
 
 
 class ResourceManager:
-    """`current` is the attempt that it takes for the master; until `away_until` it is down, and counts nobody's silence
-    from before it was back."""
+    """`current` is the attempt that it regards as the master; it is down until `away_until`, and does not count silence
+    from before its restart."""
 
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim
@@ -34,7 +34,7 @@ class ResourceManager:
         self.attempts = 0
         self.current: Master | None = None
         self.failed = False
-        """Somebody has had it fail the current attempt."""
+        """A user has made it fail the current attempt."""
 
     def hears(self, master: Master) -> bool:
         """Whether a message of the master comes through."""
@@ -68,7 +68,7 @@ class ResourceManager:
             sim.later(HEARTBEAT_S, self.manage)
 
     def heartbeat(self, master: Master) -> None:
-        """What the master says, then what there is for it; one that is not the master any more is refused."""
+        """Handle a master's requests, and return its news; an attempt that is not the master any more is refused."""
         sim = self.sim
         if master is not self.current or self.failed:
             if sim.without != "refusal":
@@ -84,7 +84,7 @@ class ResourceManager:
             master.apply(ContainerEnded(master.now, room.container.id, room.exit))
 
     def take(self, master: Master) -> None:
-        """What the master had to say since its last heartbeat."""
+        """Handle the requests that the master has made since its last heartbeat."""
         unsent, master.unsent = master.unsent, []
         for message in unsent:
             message()
@@ -100,7 +100,7 @@ class ResourceManager:
             room.exit = room.exit or Exit("stopped")
 
     def known(self, room: Room) -> bool:
-        """A node that does not answer tells nothing of its containers, until it is given up."""
+        """A silent node reports nothing about its containers until it is given up."""
         return room.node.heard or room.node.lost
 
     def ask(self, action: RequestContainers) -> None:
@@ -119,7 +119,7 @@ class ResourceManager:
                 master.apply(Allocated(master.now, container))
 
     def offers(self, node: Node, role: str) -> bool:
-        """Only jobs with pre-flight count on being heard: others must do with what they get."""
+        """Nodes to avoid are avoided only for jobs with pre-flight: other jobs must take any container."""
         avoided = bool(self.sim.job.preflight.checks) and node.name in self.avoid.get(role, ())
         return node.heard and not node.lost and self.free(node) > 0 and not avoided
 
@@ -131,7 +131,7 @@ class ResourceManager:
             self.sim.rooms[container].released = True
 
     def adopt(self, held: set[str], master: Master) -> set[str]:
-        """The containers that it still knows, and gives the new master; all others it takes back."""
+        """Give the new master the containers that it still knows, and take back all others."""
         self.wanted = {}
         living = {id_ for id_, room in self.sim.rooms.items() if not room.exit and not room.released}
         for id_ in living - held:
@@ -141,7 +141,7 @@ class ResourceManager:
     # Attempts
 
     def start_master(self) -> None:
-        """Another attempt, on a node that answers."""
+        """Start another attempt, on a node that answers."""
         self.attempts, self.failed = self.attempts + 1, False
         sim = self.sim
         node = sim.chance.choice([node for node in sim.nodes if node.heard and not node.lost] or sim.nodes)
@@ -150,7 +150,7 @@ class ResourceManager:
         sim.later(sim.chance.uniform(0.3, 3), self.current.begin)
 
     def expired(self, master: Master) -> bool:
-        """Nothing was heard from its process for too long."""
+        """The process was silent for too long."""
         return bool(master.heard_at) and self.sim.now - max(master.heard_at, self.back_at) > self.sim.expiry_s
 
     def replace(self, master: Master) -> None:
@@ -166,13 +166,13 @@ class ResourceManager:
         self.start_master()
 
     def fail_attempt(self) -> None:
-        """`yarn applicationattempt -fail`: its next heartbeat is refused, if the node is not faster."""
+        """`yarn applicationattempt -fail`: the attempt's next heartbeat is refused, unless the node is faster."""
         master = self.current
         if master is not None and master.alive:
             self.failed = True
 
     def unregister(self, master: Master, outcome: Outcome) -> None:
-        """The end of the job, if the master may tell it; its process ends in any case."""
+        """End the job, if the master may report its end; the master's process ends in any case."""
         if master is self.current and not self.failed:
             self.take(master)
             self.sim.finish(master, outcome)

@@ -1,4 +1,4 @@
-"""Runs seeds and counts what happened in their runs: `run_seeds.py COUNT [PROCESSES [FIRST [LIMIT_S]]]`.
+"""Runs seeds and counts the events of their runs: `run_seeds.py COUNT [PROCESSES [FIRST [LIMIT_S]]]`.
 
 It goes on after each violation. After LIMIT_S no more seeds are begun. The exit status is 1 if an invariant was broken.
 """
@@ -16,7 +16,8 @@ EACH = 50
 
 
 def run(first: int, deadline: float) -> tuple[int, Counter[str], Counter[str], list[str]]:
-    """Of a block of seeds: how many were run, in how many of them what happened, how often, and what was broken."""
+    """Run a block of seeds; return how many were run, how often and in how many of them each event happened, and the
+    violations."""
     runs, times, broken = Counter[str](), Counter[str](), []
     for done, seed in enumerate(range(first, first + EACH)):
         if time.monotonic() > deadline:

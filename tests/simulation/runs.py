@@ -28,10 +28,10 @@ def simulate(
     rough: bool | None = None,
     objects: bool | None = None,
 ) -> Simulation:
-    """One run to its end. In half of them the master stands still at times, or its clock is set; in half all
-    take their time, and in half of these the ResourceManager is away at times; half are `rough`: masters are ended or
-    replaced while they live, and messages come twice. Users cancel some. Where it is not `troubled`, clocks are all
-    that goes wrong on the cluster.
+    """Simulate one run to its end. In half of the runs the master stands still at times, or its clock is set; in half
+    everything is slow, and in half of these the ResourceManager is away at times; half are `rough`: masters are ended
+    or replaced while they live, and messages come twice. Users cancel some jobs. In a run that is not `troubled`, only
+    clocks go wrong.
 
     Raises:
         Broken: something does not hold.

@@ -1,4 +1,4 @@
-"""Slurm's commands as a shell script, which answers from files that a test writes."""
+"""Slurm's commands as a shell script, which answers with the contents of files that a test writes."""
 
 from __future__ import annotations
 

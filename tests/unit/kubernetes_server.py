@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 
 class KubernetesServer:
-    """Keeps objects by kind and name; `calls` are the methods and paths that were asked for."""
+    """Keeps objects by kind and name; `calls` has the method and path of each request."""
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Object]] = {}

@@ -13,8 +13,8 @@ import pytest
 FRONTEND = Path(__file__).parents[2] / "frontend"
 CATALOGUE = FRONTEND / "generated" / "zh.json"
 COMPILER = FRONTEND / "node_modules" / "typescript"
-"""TypeScript's compiler, which takes half a second to load: what it has made of a script is kept in its directory,
-until npm replaces that."""
+"""TypeScript's compiler, which takes half a second to load: compiled scripts are kept in its directory, until npm
+replaces that."""
 SCRIPT = """
 const crypto = require("crypto");
 const fs = require("fs");

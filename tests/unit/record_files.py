@@ -12,7 +12,7 @@ FS = LocalFileSystem()
 
 
 class Bytes:
-    """Keeps what is written to it."""
+    """Keeps the bytes that are written to it."""
 
     def __init__(self) -> None:
         self.data = b""

@@ -59,7 +59,7 @@ VALUES = re.compile(r"n1|worker:1|7")
 
 
 def said() -> Iterator[tuple[str, str]]:
-    """Where, and a sample of what is said there: each value has become something of its kind."""
+    """Return the places, each with a sample of the sentence: a value of the same kind replaces each variable."""
     places = tuple(f"{place}/" for place in PLACES)
     for module, path in source.modules().items():
         name = str(path.relative_to(SOURCE))
@@ -72,7 +72,8 @@ def said() -> Iterator[tuple[str, str]]:
 
 
 def samples_of(function: source.Function, places: Mapping[str, int]) -> Iterator[tuple[int, str]]:
-    """Lines, and samples of what is said there by the calls in `places`, which have the number of the argument."""
+    """Return the lines, each with a sample of the sentence, of the calls in `places`; a place has the number of the
+    argument."""
     known = _assigned(function)
     for node in ast.walk(function):
         name = _name(node) if isinstance(node, ast.Call) else ""
@@ -113,7 +114,7 @@ def _texts(call: ast.Call, is_compat: bool) -> Iterator[ast.expr]:
 
 
 def _samples(node: ast.expr, known: dict[str, list[ast.expr]], depth: int = 3) -> list[str]:
-    """What it may be; [] when it comes from elsewhere."""
+    """Return the possible values; [] when the value comes from elsewhere."""
     if isinstance(node, ast.Constant):
         return [node.value] if isinstance(node.value, str) and node.value else []
     if isinstance(node, ast.JoinedStr):

@@ -14,7 +14,7 @@ LIMIT_S = 60.0
 
 
 class StuckFiles(AbstractFileSystem):  # type: ignore[misc]
-    """Keeps who asks for anything waiting until it is `over`."""
+    """Keeps every caller waiting until it is `over`."""
 
     protocol = "stuck"
     asked, over = threading.Event(), threading.Event()
@@ -32,7 +32,8 @@ fsspec.register_implementation("stuck", StuckFiles, clobber=True)
 
 @contextlib.contextmanager
 def stuck_directory() -> Iterator[str]:
-    """Give the URI of a job's directory that nobody can read meanwhile; `StuckFiles.asked` says that one tries."""
+    """Give the URI of a job's directory that nobody can read meanwhile; `StuckFiles.asked` is set when somebody
+    tries."""
     StuckFiles.asked, StuckFiles.over = threading.Event(), threading.Event()
     try:
         yield "stuck://jobs/job_1"

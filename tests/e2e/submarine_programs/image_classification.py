@@ -1,6 +1,6 @@
 """Trains the digits with MXNet, called as in Submarine's guide: scheduler, server or worker, by DMLC_ROLE.
 
-Scheduler and server go no further than the import.
+Scheduler and server end at the import.
 """
 
 import argparse
