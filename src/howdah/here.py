@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from howdah import program
 
-if TYPE_CHECKING:  # what follows does not see that the other module takes the place of this one
+if TYPE_CHECKING:  # type checkers do not see that the other module replaces this one
     from howdah.program import *  # noqa: F403
     from howdah.program import Member as Member
     from howdah.program import World as World

@@ -57,7 +57,7 @@ class RecordedJob:
 
     @property
     def view(self) -> JobView:
-        """Return the view of the job."""
+        """Return the job's view, built from all events of the log so far."""
         return self._log.view
 
     @property

@@ -26,7 +26,7 @@ from howdah.storage.output_files import OutputFiles
 QUIET_S = 1.0
 """Seconds without a change after which a file that no process has open for writing counts as finished."""
 OPEN_QUIET_S = 30.0
-"""The same time for a file that a process has open for writing."""
+"""The same limit for a file that a process has open for writing."""
 FLAWED_S = 10.0
 """The same time for a file that is cut according to its format, but that no process has open: its writer may be
 dead."""

@@ -298,7 +298,7 @@ class DirectorySync:
         names.sort(key=lambda name: seen[name].modified_ns)
         remotes = {name: self.fs.stat(self._stored_uri(name)) for name in names}
         try:
-            for name in reversed(names):  # what changes most often, first
+            for name in reversed(names):  # store the files that change most often first
                 target = self._stored_uri(name)
                 if not self._beside.holds(target, seen[name]):
                     mode = self._prepare(name, seen[name], target)

@@ -59,9 +59,9 @@ class FoundCheckpoint:
     format: str
     """`torch`, `tensorflow`, ..."""
     files: tuple[str, ...]
-    """Its files, by their paths below the directory."""
+    """The files of the checkpoint, by their paths below the directory."""
     modified_ms: int
-    """When its newest file was changed."""
+    """When the newest file of the checkpoint was changed."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class CheckpointSearch:
     checkpoint: FoundCheckpoint | None = None
     """The newest checkpoint that is whole; None when there is none."""
     skipped: tuple[str, ...] = ()
-    """A sentence for each newer one that is not whole."""
+    """A sentence for each newer checkpoint that is incomplete."""
 
 
 class CheckpointTree:
@@ -398,7 +398,7 @@ class FindCheckpointReply(HelperReply):
     format: str = ""
     """Format of the checkpoint."""
     skipped: tuple[str, ...] = ()
-    """A sentence for each newer one that is not whole."""
+    """A sentence for each newer checkpoint that is incomplete."""
 
 
 def find_checkpoint(request: FindCheckpointRequest) -> FindCheckpointReply:

@@ -98,7 +98,7 @@ def _rows(answer: Any, name: str) -> list[Any]:
     """Return the rows that an answer holds under this name.
 
     Raises:
-        StagingError: it is none of a server of howdah.
+        StagingError: it is not an answer of a howdah server.
     """
     rows = answer.get(name) if isinstance(answer, dict) else None
     if not isinstance(rows, list):

@@ -107,10 +107,10 @@ def _submission(job: NamedJob) -> tuple[float, list[int]]:
 
 
 def choose(wanted: str, jobs: Sequence[NamedJob]) -> NamedJob | None:
-    """Return the job of `jobs`, the newest first, that `wanted` means; None if it is none.
+    """Return the job of `jobs`, the newest first, that `wanted` means; None if it means no job.
 
     Raises:
-        InvalidRequest: it may be several.
+        InvalidRequest: `wanted` may mean several jobs.
     """
     numbered = _NUMBERED.fullmatch(wanted)
     if wanted == LAST or numbered:

@@ -37,8 +37,8 @@ def page_url(engine: Engine, report: JobReport) -> str:
 
 
 def page_url_if_known(engine: Engine, report: JobReport) -> str:
-    """Return the same link for a command that follows the job and can do without it: "" also if the job's key can't be
-    read just now, or not from this machine."""
+    """Return the link of `page_url` for a command that follows the job and can do without it: "" also if the job's key
+    can't be read just now, or not from this machine."""
     try:
         return page_url(engine, report)
     except (EngineUnavailable, StagingError):

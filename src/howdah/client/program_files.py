@@ -139,7 +139,7 @@ class _ImportedModules:
         self.entries: dict[str, None] = {}
         """The entries of `base_directory` that hold imported modules. A directory below it is sent whole."""
         self.needed: set[str] = set()
-        """Those modules that the program or a module beside it imports."""
+        """The modules that the program imports, or that a module beside it imports."""
         self.is_whole = True
         """Whether the imports of all these modules were followed."""
 

@@ -24,7 +24,7 @@ MAX_BYTES = 64 << 20
 
 
 def read_submitted_job(report: JobReport) -> bytes:
-    """Return the job as it was submitted, as JSON. Whoever made the job's directory has written it.
+    """Return the submitted job as JSON. The file counts only if the owner of the job's directory has written it.
 
     Raises:
         NotFound, StagingError, EngineUnavailable: it can't be read.

@@ -64,7 +64,7 @@ class AccountedTask:
     task: str
     """The task, `worker:0`, or `master`."""
     state: str
-    """The state in which it ended, in the accounting's own word."""
+    """The state in which the task ended, in the words of the accounting."""
     code: int
     """The status with which the container ended."""
     signal: int
@@ -157,7 +157,7 @@ class Engine(ABC):
         Raises:
             StagingError: this user may not read the key, or it is damaged.
         """
-        from howdah.storage.factory import filesystem  # the master does without
+        from howdah.storage.factory import filesystem  # masters do not need this module
 
         uri = f"{report.directory}/key"
         files = filesystem(uri, report.conf_dir)
@@ -344,7 +344,7 @@ class Allocator(ABC):
     def extra_start_s(cls, job: JobSpec) -> float:
         """Return the seconds beyond the usual that an executor may take until its first report: within them, nodes must
         have fetched the images of a job before its executors start; 0.0 if executors start without an image."""
-        from howdah.spec.containers import has_images  # clients do without
+        from howdah.spec.containers import has_images  # clients do not need this module
 
         gets_images = cls.runs_images and (cls.needs_images or has_images(job))
         return (job.timeouts.localise_s or math.inf) if gets_images else 0.0
@@ -366,7 +366,7 @@ class Allocator(ABC):
     def signalled(self, signal: str) -> Event:
         """Return the event that `signal` (`SIGTERM`) means for this process: a cancellation, unless the engine ends
         masters by signals in order to start others."""
-        from howdah.spec.events import CancelRequested  # clients do without
+        from howdah.spec.events import CancelRequested  # clients do not need this module
 
         return CancelRequested(time.time(), f"signal {signal}")
 

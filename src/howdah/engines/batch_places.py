@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from howdah.engines import ContainerPreferences
 from howdah.spec import Container, JobSpec
 
-if TYPE_CHECKING:  # a submission, which counts places, does without asyncio
+if TYPE_CHECKING:  # a submission, which counts places, does not need asyncio
     from howdah.engines.kept_process import KeptProcess
 
 Shape = TypeVar("Shape")

@@ -49,7 +49,7 @@ class JobDirectory:
 
     def view(self) -> JobView:
         """Return the view of the job as its event log has it so far."""
-        from howdah.spec.event_lines import read_log  # a submission does without
+        from howdah.spec.event_lines import read_log  # a submission does not need this module
         from howdah.spec.fold import fold_recorded
         from howdah.spec.view import JobView
 

@@ -216,7 +216,7 @@ class JobEventFiles:
         """Return the type and bytes of one audio clip; of the last step if the query names none.
 
         Raises:
-            NotFound: there is no such clip, or its format is none that a browser plays.
+            NotFound: there is no such clip, or browsers do not play its format.
         """
         return self._content(query, ContentKind("audio", "audio clip", "played", events.audio_clip, AUDIO_TYPES))
 

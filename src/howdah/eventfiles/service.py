@@ -237,4 +237,4 @@ def _exit(socket: Path) -> NoReturn:
     with contextlib.suppress(OSError):
         socket.unlink()
         remove_if_empty(socket.parent)
-    os._exit(0)  # library threads that never return must not keep it
+    os._exit(0)  # library threads that never return must not keep it running

@@ -65,7 +65,7 @@ def read_archive(archive: zipfile.ZipFile, uri: str, max_pickle_bytes: int = MAX
     """Return the tensors of an archive of torch.save, named by the keys that lead to them.
 
     Raises:
-        FileUnreadable: the archive is none of torch, or its pickle is too long or broken.
+        FileUnreadable: the archive is not one of torch, or its pickle is too long or broken.
     """
     members = archive.namelist()[:MAX_TENSORS]
     pickles = [name for name in members if name == "data.pkl" or name.endswith("/data.pkl")]

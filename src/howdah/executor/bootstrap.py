@@ -43,7 +43,7 @@ _ENDED = (404, 410)
 
 @dataclasses.dataclass(frozen=True)
 class Bootstrap:
-    """What a container knows before it has asked the master."""
+    """The facts that a container has before it has asked the master."""
 
     master: str
     """The URL of the master's API."""

@@ -35,7 +35,7 @@ def find_image(
     if order is None:
         return None, "", ""
     if order.check is None:
-        from howdah.executor.task_image import TaskImage  # executors of most jobs do without
+        from howdah.executor.task_image import TaskImage  # most executors do not need this module
 
         image = TaskImage.of_order(loop, identity, order, variables, directory)
         return image, image.problem(), ""

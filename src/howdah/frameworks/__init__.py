@@ -108,7 +108,7 @@ def find(name: str) -> Framework:
     """
     if target := plugins.find(_GROUP, name):
         return cast(Framework, plugins.load(target)())
-    from howdah.spec.validation import nearest  # a master does without
+    from howdah.spec.validation import nearest  # masters do not need this module
 
     known = sorted(plugins.names(_GROUP))
     raise SpecError.at("framework", f"is {name!r}, known are {', '.join(known)}", nearest(name, known))

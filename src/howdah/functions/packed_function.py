@@ -26,7 +26,7 @@ from howdah.program.run_function import ABOUT, FUNCTION, MODULES
 _INSTALLED = {"site-packages", "dist-packages"}
 _MAX_DEPTH = 10
 _NO_FILE = "<dynamic-code>"
-"""What cloudpickle writes instead of the name of a file."""
+"""The placeholder that cloudpickle writes for the name of a file."""
 Named = Iterator[tuple[str, Any]]
 
 
@@ -108,7 +108,7 @@ def modules_beside_program() -> dict[str, ModuleType]:
         file = getattr(module, "__file__", None) or ""
         if name.partition(".")[0] in ("__main__", "__mp_main__", "howdah") or not file.endswith(".py"):
             continue
-        # A link beside the program is the program's, wherever it leads; a link to what is installed is none.
+        # A link beside the program belongs to the program, wherever it leads; a link to installed code does not.
         imported, path = Path(os.path.normpath(Path(file).absolute())), Path(file).resolve()
         is_installed = _INSTALLED & set(path.parts) or any(path.is_relative_to(each) for each in installed)
         if not is_installed and any(each.is_relative_to(directory) for directory in near for each in (imported, path)):

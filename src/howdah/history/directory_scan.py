@@ -30,7 +30,7 @@ LIST_S = 60.0
 """Seconds after which the directories of a home are listed again even if none has come or gone: listing 100,000 jobs
 takes seconds."""
 LIST_OBJECTS_S = 10.0
-"""The same on an object store, whose directories have no times."""
+"""The same interval for an object store, whose directories have no times."""
 CLOSED_S, CLOCK_MS = 3600.0, 2000
 """Seconds after which unreadable jobs are tried again, and the precision in ms that directory times are trusted to."""
 MAX_PARALLEL_READS = 16

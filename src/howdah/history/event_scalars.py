@@ -103,7 +103,7 @@ class EventScalars:
             scalars = {}
         except (HowdahError, ValueError):
             scalars = {}
-        except Exception:  # a bug, in spite of which the next job has its turn
+        except Exception:  # a bug: the next job has its turn all the same
             traceback.print_exc(file=sys.stderr)
             scalars = {}
         await self._with_index(lambda: self._store(job, scalars))

@@ -151,7 +151,7 @@ class HistoryServer:
                 self._report_problems([f"the index was damaged ({error}) and is made anew"])
                 self.index.renew()
                 return
-            traceback.print_exc(file=sys.stderr)  # a bug, in spite of which the index is served
+            traceback.print_exc(file=sys.stderr)  # a bug: the index is served all the same
             self._report_problems(
                 [f"the jobs could not be looked at: {error}; what is shown is as of {time.strftime('%F %T')}"]
             )

@@ -46,7 +46,7 @@ def duration(option: str, text: str) -> float:
     """Return the seconds of a duration on the command line.
 
     Raises:
-        SpecError: it is none, or too short or too long.
+        SpecError: the text is not a duration, or the duration is too short or too long.
     """
     try:
         found = units.seconds(text)

@@ -46,7 +46,7 @@ def install(name: str, display_name: str, **_options: Any) -> None:
         key = Path(directory, "key")
         key.write_text("")
         here = str(Path.cwd())  # Jupyter starts kernels from a directory of its own
-        prepared = plan(arguments, key, here)  # wrong options are told now
+        prepared = plan(arguments, key, here)  # wrong options are reported now
         config = {"arguments": arguments, "directory": here}
         specification = {
             "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
@@ -66,7 +66,7 @@ def _refuse_others(place: Path) -> None:
     """Refuse to replace a kernel that is not howdah's, because Jupyter removes whatever is at the place.
 
     Raises:
-        StagingError: there is one.
+        StagingError: the place has another kernel.
     """
     try:
         found = json.loads((place / "kernel.json").read_bytes())

@@ -116,7 +116,7 @@ class HowdahProvisioner(KernelProvisionerBase):
             task = await asyncio.to_thread(wait_until_running, engine, self.job_id, say)
             return await asyncio.to_thread(self._reach, task.host, task.ports)
         except EngineUnavailable:
-            with contextlib.suppress(HowdahError):  # the first reason is told
+            with contextlib.suppress(HowdahError):  # the first reason is reported
                 await self.kill()
             raise
 

@@ -111,7 +111,7 @@ def _send(path: Path, name: str, connection: socket.socket) -> bool:
     except OSError as error:
         if error.filename is None:  # of the connection
             raise
-        if isinstance(error, PermissionError) and name != _TOP:  # one must not keep all others from being copied
+        if isinstance(error, PermissionError) and name != _TOP:  # one file must not keep all others from being copied
             return False
         raise CopyProblem(f"{path}: {error.strerror}") from error
     with file:

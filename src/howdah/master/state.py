@@ -65,7 +65,7 @@ class TaskState:
     stopped: bool = False
     """The master wants the task to end: its exit is no failure."""
     untracked: bool = False
-    """The job waits for the task's end no more, though its role is tracked."""
+    """True when the job no longer waits for the task's end, though its role is tracked."""
     adopted: bool = False
     """The container was started by an earlier master."""
     fenced_until: float = 0.0
@@ -83,13 +83,13 @@ class TaskState:
     paired: str = ""
     """The container that has passed the pair tests with others."""
     usage: Usage = field(default_factory=Usage)
-    """What the executor's last status says that the task uses."""
+    """The resources that the task uses, as the executor's last status reports them."""
     used_at: float = 0.0
     """When a sample of the usage was last recorded."""
     exit: Exit | None = None
     """How the program or the container ended in this epoch; None while it has not."""
     ended_at: float = 0.0
-    """When it ended."""
+    """When the program or the container ended."""
     uploaded: tuple[str, ...] = ()
     """The outputs that the attempt has uploaded completely."""
     kept: bool = False
@@ -157,12 +157,12 @@ class Formation:
     not_before: float = 0.0
     """The earliest moment at which they may start."""
     wait_announced: bool = False
-    """It was recorded why they do not start though all have joined."""
+    """True once it was recorded why the programs do not start although all tasks have joined."""
 
 
 @dataclass
 class HangState:
-    """What hang detection has found and what it waits for."""
+    """The findings of hang detection, and the state of its wait for stacks."""
 
     reported: dict[TaskId, tuple[int, float]] = field(default_factory=dict)
     """The tasks that were reported as stalled, with the epoch and the seconds without progress."""

@@ -91,7 +91,7 @@ class TensorBoardTask:
 
     @property
     def secrets(self) -> dict[str, bytes]:
-        """Return the secrets that its container gets, and no other container."""
+        """Return the secrets that only TensorBoard's container gets."""
         return {SECRET_PREFIX + VARIABLE: self.token.encode()}
 
     @property

@@ -50,7 +50,7 @@ class OutputCommit:
     """One output that is committed or discarded."""
 
     temporary: str
-    """Directory in which the attempts' parts lie."""
+    """The directory with the attempts' parts."""
     final: str
     """Where the output appears."""
     overwrite: bool = False
@@ -62,7 +62,7 @@ class OutputCommit:
     snapshot_prefix: str = ""
     """The beginning of the names of the output's snapshots; "" if there are none."""
     unfinished: str = ""
-    """The directory in which those snapshots were written."""
+    """The directory in which the snapshots were written."""
     failed: str = ""
     """Where the parts go when the job has failed and its output is kept; "" removes them."""
 
@@ -222,10 +222,10 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
     They replace the files that an earlier job has left there. Return whether anything was uploaded, and the URI to
     which anything else at that place was moved."""
     _undo_interrupted_move(fs, output)
-    if fs.exists(uris.join(output.final, output.marker)):  # published: what is still gathered is copied already
+    if fs.exists(uris.join(output.final, output.marker)):  # published: the gathered files are copied already
         discard(output, fs)
         return False, ""
-    _collect(fs, dataclasses.replace(output, uploaded=()))  # of a failed job, what there is
+    _collect(fs, dataclasses.replace(output, uploaded=()))  # of a failed job, the parts that exist
     _keep_programs_mark(fs, uris.join(output.gathered, SUCCESS))
     for mark in (SUCCESS, output.marker):  # of a commit that broke off
         fs.delete(uris.join(output.gathered, mark))

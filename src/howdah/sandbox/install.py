@@ -147,7 +147,7 @@ def jars(hadoop: str, java: Java, cache: Path, progress: Notice) -> Path:
             try:
                 Path(work, "lib").rename(target)
             except OSError as error:
-                if not target.is_dir():  # no other `up` was quicker
+                if not target.is_dir():  # no other `up` was faster
                     raise StagingError(f"cannot keep Hadoop's jars in {target}: {error.strerror}") from error
     return target
 

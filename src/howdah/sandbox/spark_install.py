@@ -52,7 +52,7 @@ def spark_home(cache: Path, progress: Notice) -> Path:
             _fetch(Path(work))
             progress(f"unpacking Spark {VERSION}: 480 MB, after {time.monotonic() - begun:.0f} s")
             _unpack(Path(work, f"pyspark-{VERSION}.tar.gz"), Path(work, "home"))
-            if not target.is_dir():  # no other `up` was quicker
+            if not target.is_dir():  # no other `up` was faster
                 Path(work, "home").rename(target)
     except (OSError, tarfile.TarError) as error:
         raise StagingError(f"cannot keep Spark in {target}: {error}") from error

@@ -46,7 +46,7 @@ class JobStarted(Event):
     python: str = ""
     """Version and path of the Python interpreter that runs the master."""
     submission: Submission = Submission()
-    """What the submitter recorded about the submission."""
+    """The submitter's record of the submission."""
     one_machine: bool = False
     """Whether all containers of the job are on one machine."""
     fenced_until: float = 0.0
@@ -229,11 +229,11 @@ class SaveStarted(Event):
     number: int
     """The number of the snapshot in the job."""
     output: int
-    """The number of the output of which the snapshot is taken."""
+    """The number of the output that the snapshot copies."""
     uri: str
     """Where the finished snapshot will be."""
     tasks: int
-    """The number of tasks that make a part of it."""
+    """The number of tasks that make a part of the snapshot."""
     by: str = ""
     """Who asked for it; "" when its time had come."""
 

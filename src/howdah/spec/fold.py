@@ -306,7 +306,7 @@ def _on_finished(view: JobView, event: events.JobFinished) -> None:
     if view.tensorboard.state in ("starting", "open"):
         view.tensorboard = events.BoardChanged(event.time, "ended", detail=message("the job has ended"))
     for task in view.tasks.values():
-        if not task.state.ended:  # no event told of its end, and nothing of the job runs any more
+        if not task.state.ended:  # no event recorded its end, and nothing of the job runs any more
             cancelled = event.outcome.state is State.CANCELLED
             task.state = State.CANCELLED if cancelled else State.STOPPED
             task.phase, task.finished = "ended", event.time

@@ -62,6 +62,6 @@ class Gpu:
     xids: int = 0
     """The number of the driver's critical errors (XID) since the program began."""
     xid: int = 0
-    """The last of those errors; 0 for none."""
+    """The number of the last XID error; 0 for none."""
     fault: int = 0
-    """The first of those errors that is the hardware's own (see HARDWARE); 0 for none."""
+    """The number of the first XID error that is the hardware's own (see HARDWARE); 0 for none."""

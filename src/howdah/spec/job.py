@@ -43,7 +43,7 @@ SUCCESS = "_SUCCESS"
 
 @dataclass(frozen=True)
 class Resources:
-    """What one container of a role gets."""
+    """The resources of one container of a role."""
 
     memory_mib: int = 1024
     """Memory of the task and all its processes, as `2GiB`, `512MiB`, or a number of MiB."""

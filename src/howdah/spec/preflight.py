@@ -31,7 +31,7 @@ def mistakes(job: JobSpec) -> Iterator[Mistake]:
     spec = job.preflight
     for number, name in enumerate(spec.checks):
         if name not in (*CHECKS, ALL):
-            from difflib import get_close_matches  # most jobs name none that is wrong
+            from difflib import get_close_matches  # most jobs name no wrong check
 
             near = get_close_matches(name, (*CHECKS, ALL), 1)
             allowed = ", ".join((*CHECKS, ALL))

@@ -13,7 +13,7 @@ MAX_TEXT, MAX_PACKAGES, MAX_WORDS = 32 << 10, 400, 100
 
 @dataclass(frozen=True)
 class Submission:
-    """What the submitter recorded. Secrets are never part of it."""
+    """The submitter's record of the submission. Secrets are never part of it."""
 
     file: str = ""
     """The job file's path, as the user gave it."""

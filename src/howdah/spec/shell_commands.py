@@ -26,7 +26,7 @@ _WITH_SUBCOMMAND = {
     **dict.fromkeys(("singularity", "apptainer"), ("exec", 1)),
     "nsys": ("profile", 0),
 }
-"""Programs that do so after a subcommand."""
+"""Programs that run a command after a subcommand."""
 _FLAGS = {
     *("--", "--args", "-E", "-l", "--label", "--frozen", "--locked", "--nv", "--rocm", "--cleanenv", "--foreground"),
     *("-", "--no-capture-output", "--live-stream", "--preserve-status", "--wait", "--fork", "--ignore-environment"),

@@ -191,7 +191,7 @@ class StagedJob:
     sources: Mapping[str, str] = field(default_factory=dict)
     """Where each setting came from, for people."""
     submission: Submission = Submission()
-    """What the submitter recorded."""
+    """The submitter's record of the submission."""
     node_penalties: Mapping[str, float] = field(default_factory=dict, metadata={WIRE_NAME: "strikes"})
     """The penalty of each node for failures in earlier jobs (`howdah.engines.node_penalties`)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-# No longer a number is meant, and what is computed from one must stay a number.
+# At most 18 digits: a longer text is not meant as a number, and results of calculations must stay numbers.
 MEMORY = re.compile(r"(-?\d{1,18}(?:\.\d+)?)\s*(?:([KMGT])(?:iB)?)?", re.IGNORECASE)
 LATEST_S = 1e11
 """The latest valid moment, in epoch seconds: no calendar can show a moment that a damaged number may stand for."""

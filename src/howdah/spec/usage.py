@@ -24,7 +24,7 @@ class Usage:
     streamed_bytes: int = 0
     """Bytes of the input streams that the program was given so far."""
     local_bytes: int = 0
-    """Those of `streamed_bytes` that lie on this node."""
+    """The part of `streamed_bytes` that is stored on this node."""
     log_bytes: int = 0
     """Bytes that the program has printed."""
     cpu_s: float = 0.0

@@ -25,7 +25,7 @@ VALID = re.compile(r"tensorflow|torch|all|(marker|glob):.+")
 # YARN's own rules for a node label and for a resource type.
 LABEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,254}")
 RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9._-]*(/[A-Za-z][A-Za-z0-9._-]*)?")
-# What may be written where there is a choice, by record and field.
+# The allowed values of fields that offer a choice, by record and field.
 CHOICES = {
     "JobSpec.success": ("all", "any", "chief"),
     "Role.on_failure": ("fail", "ignore", "restart", "restart-role"),

@@ -108,11 +108,11 @@ class SnapshotView:
     number: int
     """The number of the snapshot in the job."""
     output: int
-    """The number of the output of which the snapshot is taken."""
+    """The number of the output that the snapshot copies."""
     uri: str
     """Where the snapshot is, or will be."""
     tasks: int
-    """The number of tasks that make a part of it."""
+    """The number of tasks that make a part of the snapshot."""
     by: str = ""
     """Who asked for it; "" when its time had come."""
     state: State = State.RUNNING
@@ -180,7 +180,7 @@ class JobView:
     updated: float = 0.0
     """The time of the latest event."""
     submission: Submission = Submission()
-    """What the submitter recorded."""
+    """The submitter's record of the submission."""
     outputs: List[str] = field(default_factory=list)
     """URIs of the outputs that are in their places."""
     snapshots: List[SnapshotView] = field(default_factory=list)

@@ -54,5 +54,6 @@ def name_of_packed_file(name: str) -> str:
 
 
 def packed_file(archive: str) -> str:
-    """Return the name of the file that is in such an archive; "" if the archive is another one."""
+    """Return the name of the file in an archive that `name_of_packed_file` has named; "" if the archive is another
+    one."""
     return archive[len(_PACKED) :].replace("%3A", ":") if archive.startswith(_PACKED) else ""

@@ -152,7 +152,7 @@ class _Collector:
     linked: tuple[str, ...] = ()
     """The directories outside that were entered through links, from the top to the collector's present place."""
     offset: int = 0
-    """The position in a name at which the part below the last of them begins."""
+    """The position in a name at which the part below the last linked directory begins."""
 
     def below(self, directory: str, prefix: str, rules: _Rules = _NO_RULES) -> Iterator[ArchiveMember]:
         if prefix.count("/") > MAX_DEPTH:
@@ -251,7 +251,7 @@ def _rule(path: str, prefix: str) -> Rule:
         content = regular_file.read(path, 1 << 20).removeprefix(codecs.BOM_UTF8)
         if path.endswith(IGNORE):
             spec = GitIgnoreSpec.from_lines(content.decode("utf-8").splitlines())
-        else:  # git reads any, and skips what is no pattern
+        else:  # git reads any text, and skips lines that are not patterns
             spec = GitIgnoreSpec.from_lines(filter(_is_pattern, content.decode("utf-8", "surrogateescape").split("\n")))
     except (OSError, ValueError) as error:
         raise StagingError(f"{path}: {error}") from error
@@ -342,7 +342,7 @@ def check(path: Path) -> None:
     """Look into an archive, and read a small one to its end.
 
     Raises:
-        StagingError: it is none, or it is damaged.
+        StagingError: it is not an archive, or it is damaged.
     """
     try:
         if zipfile.is_zipfile(path):

@@ -80,7 +80,7 @@ def commits_of(references: Iterable[GitReference]) -> Mapping[GitReference, str]
 
 
 def without_answer(references: Iterable[GitReference]) -> list[GitReference]:
-    """Return the references of which no server has told the present commit."""
+    """Return the references whose present commit no server has reported."""
     wanted = list(dict.fromkeys(references))
     _ask(wanted)
     return [each for each in wanted if not _answers[each][1]]
@@ -147,7 +147,7 @@ def _commit_in(answer: str | None, name: str) -> str:
     lines = (line.partition("\t") for line in answer.splitlines())
     commits = {where: commit for commit, _, where in lines}
     found = (commits.get(where, "") for where in (f"refs/heads/{name}", f"refs/tags/{name}", name))
-    # A server knows nothing of a shortened commit, which stays what it is.
+    # A server cannot resolve a shortened commit, and a commit never changes.
     return next(filter(None, found), name if _SHORT.fullmatch(name) else "")
 
 

@@ -61,7 +61,7 @@ def file_to_install(path: Path) -> Path:
     file that is exported from the lock; otherwise it is `path`.
 
     Raises:
-        FilesWrong: there is no such file, it is none that can be installed here, or it does not fit to its project.
+        FilesWrong: there is no such file, it cannot be installed here, or it does not fit its project.
     """
     if not is_project_file(path):
         return path

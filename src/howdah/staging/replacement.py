@@ -278,7 +278,7 @@ def why_not_store(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> st
 
 
 def find_shared_places(paths: Sequence[KeptPath], conf_dir: str) -> Iterator[tuple[KeptPath, KeptPath]]:
-    """Yield pairs of paths of which one is, or holds, the other under some name."""
+    """Yield pairs of paths where one path is, or holds, the other under some name."""
     places = [(path, _Place(path.uri, conf_dir)) for path in paths] if len(paths) > 1 else []
     for (first, place), (second, other) in itertools.combinations(places, 2):
         if _kind(first.uri) == _kind(second.uri) and (place.holds(other) or other.holds(place)):

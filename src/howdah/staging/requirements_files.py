@@ -42,7 +42,7 @@ class RequirementsContent:
     packages: Mapping[Path, str]
     """The digests of files and directories of this machine that are installed or searched."""
     editable: tuple[Path, ...] = ()
-    """Those of them that are to be used in place (`-e`)."""
+    """The files and directories of `packages` that are used in place (`-e`)."""
     linked: tuple[str, ...] = ()
     """The files and directories to which links lead from the packages."""
     settings: str = ""

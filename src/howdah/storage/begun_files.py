@@ -1,10 +1,9 @@
-"""Files that are begun, with an empty line, before they are needed, so that a master's event log can be written at
-once.
+"""Creates files with an empty line before they are needed, so that a master's event log can be written at once.
 
-HDFS's client asks whether a new block has arrived as soon as it has sent the block, and again half a second later;
-until then a new file is not closed. A file that was closed once takes more bytes in some hundredths of a second. So a
-submitter gives each job the file that the last submission has begun, and begins one for the next. If there is none, the
-job gets a file of its own, which is ready half a second later. This only saves time: a master works without it, too.
+HDFS's client asks whether a new block has arrived as soon as it has sent the block, and again half a second later; a
+new file is not closed before that. A file that was closed once can be extended within hundredths of a second. So each
+submission gives its job the file that the previous submission has created, and creates one for the next. If there is
+none, the job gets a new file, which is ready half a second later. This only saves time: a master works without it, too.
 """
 
 from __future__ import annotations

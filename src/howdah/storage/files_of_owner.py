@@ -58,7 +58,7 @@ class FilesOfOwner(FileSystem):
 
     def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
         if uris.split(uri)[0] == "file":
-            return super().iter_chunks(uri, start)  # by open_read, which looks at what it has opened
+            return super().iter_chunks(uri, start)  # open_read checks the file that it has opened
         self.stat(uri)
         return self._files.iter_chunks(uri, start)
 

@@ -50,9 +50,9 @@ class DownloadReply:
     files: int
     """Number of files that are in place."""
     bytes: int
-    """Their size."""
+    """Size of these files in bytes."""
     cached: int = 0
-    """Bytes of them that the node's cache had already."""
+    """The part of `bytes` that was in the node's cache."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class UploadReply:
     files: int
     """Number of files."""
     bytes: int
-    """Their size."""
+    """Size of these files in bytes."""
     empty: List[str]
     """Directories in which there was no file."""
     left_out: List[str]
@@ -125,7 +125,7 @@ class CopyPartReply:
     files: int
     """Number of files copied."""
     bytes: int
-    """Their size."""
+    """Size of these files in bytes."""
     kept: int
     """Number of files in the snapshot, including those of earlier snapshots."""
     skipped: List[str]
@@ -180,7 +180,7 @@ class DirectorySyncReply:
     files: int
     """Number of files."""
     bytes: int
-    """Their size."""
+    """Size of these files in bytes."""
     skipped: List[str]
     """A line for each file that was left alone, and why."""
     is_unfinished: bool = False
@@ -250,7 +250,7 @@ class FeedReply:
     bytes: int
     """Bytes of input that were given to the program."""
     local: int
-    """Bytes of them that were read from this machine's disks."""
+    """The part of `bytes` that was read from this machine's disks."""
     progress: Optional[float]
     """Share of the input (0..1); None for input without end."""
     starved_s: float

@@ -215,7 +215,7 @@ class SnapshotOrder:
     number: int
     """Counts the snapshots of the job."""
     source: str
-    """The directory of which the snapshot is taken."""
+    """The directory that the snapshot copies."""
     uri: str
     """Where the snapshot is written."""
     final: str
@@ -419,7 +419,7 @@ class PreemptionNotice:
     text: Sentence
     """A sentence for people."""
     signal: str = "URG"
-    """The signal that tells the program; `none` sends no signal."""
+    """The signal that notifies the program; `none` sends no signal."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Files:
     """The entries of the spec's `archives`."""
     notes: list[str] = field(default_factory=list)
     of_role: dict[str, Files] = field(default_factory=dict)
-    """The files of each role, beside those of all roles."""
+    """The files of each role, in addition to those of all roles."""
     all: Files | None = None
     """The files of all roles, in those of one role."""
 

@@ -1,7 +1,7 @@
 """Parses the command line of `xl-submit` and `hbox-submit` by the rules of `gnu_parser`.
 
-Users' scripts rely on three more rules: an option has a long name and a short one in camel case; of an option given
-twice the first counts; the first word that is no option begins the user's command, which is kept word for word.
+Users' scripts rely on three more rules: an option has a long name and a short one in camel case; if an option is given
+twice, the first one counts; the first word that is no option begins the user's command, which is kept word for word.
 """
 
 from __future__ import annotations

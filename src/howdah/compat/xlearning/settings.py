@@ -186,7 +186,7 @@ class XLearningSettings:
         return int(match[1]) * (1024 if match[2] in ("G", "g") else 1)
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """Return true or false."""
+        """Return the value of a boolean key."""
         text = self.text(key).lower()
         if text not in ("", "true", "false"):
             self.wrong(key, f"is {self.text(key)!r}, must be true or false", nearest(text, ("true", "false")))

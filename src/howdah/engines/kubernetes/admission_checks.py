@@ -102,7 +102,7 @@ def quantity(text: str) -> float:
     """Return the number that a quantity such as `500m` or `8Gi` stands for.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a quantity.
     """
     found = _QUANTITY.fullmatch(str(text))
     if found is None or found[2] not in _UNITS:

@@ -111,7 +111,7 @@ def _merged(files: list[Path]) -> tuple[dict[str, Any], str]:
     found = [path for path in files if path.exists()]
     if not found:
         return known, ""
-    import yaml  # what runs in a pod does without
+    import yaml  # programs in a pod do not need this module
 
     for path in found:
         try:

@@ -327,7 +327,7 @@ def _secret_mode(options: Mapping[str, Any]) -> int:
 
 
 def _toleration(text: str) -> dict[str, str]:
-    """Parse `key=value:effect`, of which value and effect may be left out."""
+    """Parse `key=value:effect`; value and effect may be left out."""
     rest, _, effect = text.partition(":")
     key, equals, value = rest.partition("=")
     operator = {"operator": "Equal", "value": value} if equals else {"operator": "Exists"}

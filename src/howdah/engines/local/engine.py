@@ -108,7 +108,7 @@ class LocalEngine(Engine):
     def describe(self, job_id: str | None = None) -> list[JobReport]:
         with _translate_os_errors(EngineUnavailable):
             self._state.check_owner()
-            paths = self._paths(job_id)  # before the positions: what is submitted afterwards is in none of them
+            paths = self._paths(job_id)  # before the positions: none of them has jobs that are submitted afterwards
             own = JobPositions(self._state)
             found = self._reports(paths, {"": own, os.uname().nodename: own})
             if own.any_open:  # a supervisor that was killed is started again here

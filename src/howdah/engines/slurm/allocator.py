@@ -261,7 +261,7 @@ class SlurmAllocator(PullAllocator):
 
     async def _check_extra_jobs(self) -> None:
         started = await self._extra.take_started()
-        with contextlib.suppress(HowdahError):  # a launch does without
+        with contextlib.suppress(HowdahError):  # a launch can do without these facts
             names = ",".join({place.node for place in started})
             self._nodes |= await asyncio.to_thread(self._slurm.facts, "node", names) if started else {}
         self._places += started

@@ -59,7 +59,7 @@ class ExtraJobs:
         self.waiting: dict[str, tuple[str, ContainerShape]] = {}
         """The role and the shape of each place that Slurm has not given yet, by the job's id as `scancel` takes it."""
         self.reasons: dict[str, str] = {}
-        """Why each of them waits, in the words of Slurm."""
+        """Why each extra job waits, in Slurm's words."""
         self._unneeded: set[str] = set()
         self._is_unsure = False
         """Whether there may be jobs that no call has reported: a busy controller may accept a job and answer too

@@ -192,7 +192,7 @@ def main() -> None:
         if "start" in order:
             try:
                 job.start(order)
-            except OSError as error:  # a full disk, say: what runs here already goes on
+            except OSError as error:  # a full disk, for example: running containers go on
                 remove(os.path.join(job.directory, order["start"]))
                 say(refused=order["start"], text=f"{error.filename or job.directory}: {error.strerror}")
         elif "stop" in order:

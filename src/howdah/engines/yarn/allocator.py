@@ -114,7 +114,7 @@ class YarnAllocator(Allocator):
         return allocator
 
     async def _fetch_previous_attempt_end(self) -> MasterEnded | None:
-        """Ask the ResourceManager how the earlier attempt ended: at most, the log says that it was told to end."""
+        """Ask the ResourceManager how the earlier attempt ended: the log says at most that it was ordered to end."""
         application_id, previous_attempt = records.parse_application_id(self._context.job_id), self.attempt - 1
         try:
             async with ResourceManagerClient(self._configuration, limit_s=0.0) as rm:

@@ -35,7 +35,7 @@ from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials, la
 if TYPE_CHECKING:
     from howdah.spec.events import Launched
 
-# What only other commands than a submission need is imported where it is needed: that is half of the modules.
+# Modules that only other commands than a submission need are imported where they are needed: that is half of them.
 APPLICATION_TYPE = "HOWDAH"
 DEFAULT_RACK = "/default-rack"
 TAG = "howdah"
@@ -45,7 +45,7 @@ AGGREGATION_S = 60.0
 """Limit in seconds for the nodes to store the logs of an ended job; nodes that answer need only a few seconds."""
 LATE_S = 86400.0
 """Seconds after a job's end from which no node brings logs any more."""
-MAX_PACKED_BYTES = 128 << 10  # a ResourceManager keeps what was submitted in ZooKeeper, where 1 MiB is the most
+MAX_PACKED_BYTES = 128 << 10  # a ResourceManager keeps the submission in ZooKeeper, which takes at most 1 MiB
 # LogAggregationStatusProto: 6 is "timed out", which a node that comes back does not mind.
 _AGGREGATED = (1, 4, 5)  # disabled, succeeded, failed
 _UNDER_WAY = (2, 3, 7)  # not started, running, running with failure

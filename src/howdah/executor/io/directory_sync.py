@@ -316,7 +316,7 @@ class LogSyncRunner(EventFileSyncRunner):
         """Copy what was printed after the last copy, in a blocking call, because the executor ends."""
         if not self.has_news():
             return
-        import subprocess  # most executors do without
+        import subprocess  # most executors do not need this module
 
         command = [sys.executable, "-m", "howdah.checkpoints.event_file_sync"]
         request = json.dumps(encode(EventFileSyncRequest(self.path, self.uri, self._sent, last=True)))

@@ -44,7 +44,7 @@ class Overlay:
             _call("umount2", os.fsencode(self.path), _DETACH)
         if os.path.islink(self.path):
             os.unlink(self.path)
-        with contextlib.suppress(OSError):  # what the program has put in its place stays
+        with contextlib.suppress(OSError):  # a directory that the program has filled stays
             os.rmdir(self.path)
         shutil.rmtree(self._layers, ignore_errors=True)
 
@@ -53,7 +53,7 @@ def _begin_namespace() -> None:
     global _begun
     if not _begun:
         _call("unshare", _NEW_NAMESPACE)
-        _call("mount", None, b"/", None, _RECURSIVE | _SLAVE, None)  # what the node mounts later is seen here, too
+        _call("mount", None, b"/", None, _RECURSIVE | _SLAVE, None)  # later mounts of the node are seen here, too
         _begun = True
 
 

@@ -74,7 +74,8 @@ class Reaper:
     def reap(self) -> bool:
         """Reap every ended child, after each SIGCHLD; return True when no child, living or dead, is left.
 
-        That is the kernel's own word. The lists of /proc (`children`) may miss a process while others come and go.
+        The result comes from the kernel itself. The lists of /proc (`children`) may miss a process while others come
+        and go.
         """
         while True:
             try:

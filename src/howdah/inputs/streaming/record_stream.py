@@ -36,7 +36,7 @@ class ReadPosition:
     bytes: int = 0
     """The bytes of the splits that have been read."""
     local: int = 0
-    """The bytes of them that are on this node."""
+    """The part of `bytes` that is on this node."""
     at: str = ""
     """The position as a text."""
 

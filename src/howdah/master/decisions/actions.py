@@ -79,9 +79,9 @@ class PublishSnapshot:
     final: str
     """The URI to which it is moved."""
     to: str
-    """Snapshots whose names begin with this URI are the ones that may be removed."""
+    """Snapshots whose names begin with this URI may be removed."""
     keep: int = 0
-    """How many of those are kept, the newest; 0 keeps all."""
+    """How many snapshots are kept, the newest ones; 0 keeps all."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class StatusReceived(Event):
     """An executor of the current attempt of its task sent its status."""
 
     status: Status
-    """What the executor says of itself and of its program."""
+    """The executor's report on itself and its program."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class CommitDone(Event):
     uris: tuple[str, ...] = ()
     """The URIs of the outputs in their places."""
     error: str = ""
-    """Why they could not be moved; "" when they are."""
+    """Why the outputs could not be moved; "" when they were."""
     kept: tuple[str, ...] = ()
     """Where the outputs of a failed job are."""
     replaced: tuple[str, ...] = ()

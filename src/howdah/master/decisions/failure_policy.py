@@ -224,7 +224,7 @@ def _cause_weight(exit: Exit) -> int:
     """Return how well an end explains other failures. A lost connection explains nothing; neither does a stop, unless
     the program had printed an exception."""
     said: Sequence[str] = (exit.exception,)
-    if exit.cause == "signal" and exit.signal == signal.SIGABRT:  # by which libraries of C++ end a program
+    if exit.cause == "signal" and exit.signal == signal.SIGABRT:  # C++ libraries end a program by SIGABRT
         said = exit.lines
     if any(map(is_lost_connection, said)) or (exit.cause == "stopped" and not exit.exception):
         return 0
@@ -299,7 +299,7 @@ def _restart_gang(
     for role in {id_.role for id_ in tasks}:
         state.restarted[role] = state.restarted.get(role, 0) + 1
     for other in [each for each in state.formations.values() if set(each.tasks) & set(tasks)]:
-        del state.formations[other.epoch]  # what was forming forms in the new epoch
+        del state.formations[other.epoch]  # tasks that were forming a world join this restart
         tasks = tuple(dict.fromkeys((*tasks, *other.tasks)))
     full = state.preflight.full_disk_nodes.intersection(bad_nodes(state))  # except nodes that had to be readmitted
     for id_ in tasks:

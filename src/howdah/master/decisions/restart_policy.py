@@ -32,11 +32,11 @@ class RestartDecision:
     """Tasks that start again after a failure; the job fails if there are none."""
 
     reason: str
-    """Why they start again, or why the job fails."""
+    """Why the programs start again, or why the job fails."""
     tasks: tuple[TaskId, ...] = ()
     """The tasks."""
     wait_s: float = 0.0
-    """How long they wait before they start."""
+    """How long the programs wait before they start."""
 
 
 # Which programs may start twice

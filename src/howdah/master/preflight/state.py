@@ -37,7 +37,7 @@ class PreflightState:
     passed: set[tuple[str, str]] = field(default_factory=set)
     """Pairs of containers that exchanged data."""
     failed: list[tuple[str, str]] = field(default_factory=list)
-    """Pairs of containers that could not."""
+    """Pairs of containers that could not exchange data."""
     suspected_containers: set[str] = field(default_factory=set)
     """The containers that may be to blame."""
     failed_nodes: dict[TaskId, list[str]] = field(default_factory=dict)

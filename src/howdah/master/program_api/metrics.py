@@ -25,7 +25,7 @@ FEW = 10
 
 @dataclass
 class _Metric:
-    """What is known of one metric of one task."""
+    """The recorded state of one metric of one task."""
 
     begun: float
     """When the first point came."""

@@ -16,7 +16,7 @@ class SnapshotRun:
     number: int
     """The number of the snapshot in the job."""
     output: int
-    """The number of the output of which the snapshot is taken."""
+    """The number of the output that the snapshot copies."""
     name: str
     """The name of the snapshot's directory."""
     uri: str
@@ -51,7 +51,7 @@ class SnapshotRequest:
     number: int
     """The number that the snapshot gets."""
     by: str
-    """Who asked for it."""
+    """Who asked for the snapshot."""
     not_before: float
     """The earliest moment at which it begins, so that all who ask at once get the same snapshot."""
 

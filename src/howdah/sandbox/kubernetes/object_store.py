@@ -32,7 +32,7 @@ def packages(cache: Path, progress: Notice) -> str:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="moto-", dir=cache) as work:
             _install(Path(work, "packages"))
-            if not target.is_dir():  # no other `up` was quicker
+            if not target.is_dir():  # no other `up` was faster
                 Path(work, "packages").rename(target)
     return str(target)
 

@@ -51,7 +51,7 @@ def load(data: bytes) -> Any:
     """Return the first value of `data`: an Instance, text, a number, a list or None.
 
     Raises:
-        JavaError: it is none.
+        JavaError: the value is of another kind.
     """
     if data[:4] != _START:
         raise JavaError("not written by Java's serialization")
