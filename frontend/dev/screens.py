@@ -45,14 +45,14 @@ LANGUAGES = {"": "en-GB", "zh-": "zh-CN"}
 
 # Picture, theme, the example whose job it shows, address, and what is on the screen once it is there.
 SCREENS = (
-    ("overview", "light", TENSORFLOW, "jobs/{job}", "main table.small"),
+    ("overview", "light", TENSORFLOW, "jobs/{job}", "main .uplot"),
     ("tasks", "light", TENSORFLOW, "jobs/{job}/tasks", "main [role=cell] a"),
     ("timeline", "light", TENSORFLOW, "jobs/{job}/timeline", "main .timeline-bar"),
     ("timeline-dark", "dark", TENSORFLOW, "jobs/{job}/timeline", "main .timeline-bar"),
     ("curves", "light", TENSORFLOW, "jobs/{job}/curves", "main .uplot"),
     ("curves-histograms", "light", TENSORFLOW, "jobs/{job}/curves/histograms", "main .uplot"),
     ("logs", "light", TENSORFLOW, "jobs/{job}/logs?task=chief:0", "main .log [data-line]"),
-    ("pytorch-overview", "light", PYTORCH, "jobs/{job}", "main table.small"),
+    ("pytorch-overview", "light", PYTORCH, "jobs/{job}", "main .uplot"),
     ("pytorch-logs", "light", PYTORCH, "jobs/{job}/logs?task=worker:0", "main .log [data-line]"),
     ("history", "light", "", "jobs", "main [role=cell] a"),
 )
