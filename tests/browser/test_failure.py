@@ -85,6 +85,7 @@ def test_the_stacks_of_a_job_that_hung_are_a_click_away(jobs: LocalJobs, browser
     assert card.inner_text().count("no sign of progress") == 1, "once is enough"
     card.get_by_role("button", name="Show stack traces").click()
     dialog = tab.page.get_by_role("dialog", name="Stack traces that were kept last")
-    expect(dialog.get_by_role("heading", name="worker:0-1")).to_be_visible()
-    expect(dialog.locator("pre")).to_contain_text("wait_for_peer (train.py")
+    # Of the suspect compiled code may be shown, too; then each task has a card of its own.
+    expect(dialog.get_by_role("heading", name=re.compile("^worker:0"))).to_be_visible()
+    expect(dialog.locator("pre").last).to_contain_text("wait_for_peer (train.py")
     assert tab.looked_over("kept-stacks") == tab.wrong == []
