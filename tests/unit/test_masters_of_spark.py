@@ -260,6 +260,18 @@ def test_a_cluster_finds_its_job_by_the_master_of_its_application(
     assert cluster._jobs._engine("spark-1") is engine
 
 
+def test_a_context_that_a_program_has_stopped_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It printed a traceback of howdah's among what the program says."""
+    pyspark_stand_in.install(monkeypatch)
+    from howdah.engines.spark.driver import DriverServer
+
+    def cancel(_group: str) -> None:
+        raise RuntimeError("Cannot call methods on a stopped SparkContext.")
+
+    context: Any = SimpleNamespace(cancelJobGroup=cancel)
+    DriverServer(context, tmp_path / "socket")._obey({"cancel": "spark-1.1.1"})
+
+
 @pytest.mark.parametrize("dynamic", ["true", "false"])
 def test_a_program_keeps_its_slot_where_spark_takes_idle_executors_away(
     monkeypatch: pytest.MonkeyPatch, dynamic: str

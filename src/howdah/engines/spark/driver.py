@@ -146,7 +146,8 @@ class DriverServer:
         elif "kill" in order:
             threading.Thread(target=self._kill, args=(order,), daemon=True).start()
         elif "cancel" in order:
-            self._context.cancelJobGroup(_group(order["cancel"]))
+            with contextlib.suppress(Exception):  # the program may have stopped the context when its cluster ended
+                self._context.cancelJobGroup(_group(order["cancel"]))
             for container in [each for each in self._here if each.startswith(f"{order['cancel']}+")]:
                 self._kill({"container": container})
         elif "stop" in order:
