@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import stat
 import threading
 from pathlib import Path
@@ -50,24 +51,27 @@ def hadoop_conf(directory: Path, default: str) -> str:
     return str(directory)
 
 
+@pytest.mark.parametrize("has_driver", [True, False])
 @pytest.mark.parametrize(
-    ("master", "default", "home"),
+    ("master", "example"),
     [
-        ("yarn", "hdfs://nn:8020", "hdfs://nn:8020/user/alice/.howdah/spark"),
-        ("yarn", "file:///", "file:///nonexistent/spark.home"),
-        ("k8s://https://somewhere", "hdfs://nn:8020", "file:///nonexistent/spark.home"),
+        ("yarn", "config set spark.home hdfs:///user/NAME/howdah`, .* spark.yarn.appMasterEnv.HOWDAH_SPARK_HOME=URI"),
+        ("k8s://https://somewhere", "config set spark.home /shared/DIRECTORY`"),
     ],
 )
-def test_jobs_on_yarn_have_a_home_on_its_file_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, default: str, home: str
+def test_jobs_on_other_machines_need_a_home_that_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, example: str, has_driver: bool
 ) -> None:
-    """So that a driver in a container of YARN's, where there is no configuration of the user's, needs no setting."""
+    """A home that depended on the master would be one that other programs do not look into: not for the job, and not
+    for the lock of its checkpoints."""
     monkeypatch.setenv("HADOOP_USER_NAME", "alice")
-    settings = {"spark.master": master, "hadoop_conf_dir": hadoop_conf(tmp_path / "conf", default)}
-    engine = SparkEngine({**settings, "spark.install": spark_install(tmp_path / "spark")})
-    assert engine.home == home
-    said = list(engine.wrong_settings())
-    assert bool(said) is home.endswith("spark.home"), said
+    settings = {"hadoop_conf_dir": hadoop_conf(tmp_path / "conf", "hdfs://nn:8020")}
+    settings |= {"spark.install": spark_install(tmp_path / "spark")}
+    engine = SparkEngine({**settings, "spark.master": master})
+    assert engine.home == SparkEngine(settings).home
+    (said,) = engine.wrong_settings(has_driver)
+    assert re.fullmatch(f"spark.home is not set: .*{example}", said), said
+    assert not list(SparkEngine({**settings, "spark.master": master, "spark.home": "hdfs:///h"}).wrong_settings())
 
 
 @pytest.mark.parametrize(
