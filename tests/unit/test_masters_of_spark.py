@@ -17,6 +17,7 @@ import pytest
 
 from howdah.cli.doctor_spark import checks
 from howdah.client.engine_registry import settings_for
+from howdah.config.user_file import user_file
 from howdah.engines import MasterContext
 from howdah.engines.pull_launch import LaunchOffers
 from howdah.engines.spark import container_task
@@ -25,6 +26,7 @@ from howdah.engines.spark.cluster import SparkCluster
 from howdah.engines.spark.driver_link import DriverLink
 from howdah.engines.spark.engine import SparkEngine
 from howdah.errors import EngineRejected, JobNotFound, StagingError
+from howdah.localfiles.own_directories import cache_directory, state_directory
 from howdah.spec import Container, JobSpec, Resources, Role, StagedFile, StagedJob
 from howdah.spec.events import ContainerEnded
 from howdah.staging.working_directory import prepare
@@ -278,19 +280,34 @@ def test_a_program_keeps_its_slot_where_spark_takes_idle_executors_away(
     assert job.roles["worker"].ports, "it is fed all the same"
 
 
-@pytest.mark.parametrize("mode", ["cluster", "client"])
+@pytest.mark.parametrize(
+    ("mode", "home", "keeps"),
+    [
+        ("cluster", "/home/", True),
+        ("cluster", "/", True),
+        ("cluster", "/nonexistent", True),
+        ("cluster", "", True),
+        ("cluster", "own", False),
+        ("client", "/home/", False),
+    ],
+)
 def test_a_driver_in_a_container_keeps_state_beside_itself(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: str, home: str, keeps: bool
 ) -> None:
-    """YARN sets HOME to /home/, which is nobody's."""
+    """YARN sets HOME to /home/, which is nobody's; an image has a home and settings of its own."""
     pyspark_stand_in.install(monkeypatch)
     from howdah.spark.application_job import keep_state_in_container
 
     monkeypatch.chdir(tmp_path)
     context: Any = SimpleNamespace(getConf=lambda: {"spark.submit.deployMode": mode})
-    environment = {"HOME": "/home/"}
+    own = tmp_path / "own"
+    own.mkdir()
+    environment = {"HOME": str(own) if home == "own" else home, "XDG_CONFIG_HOME": str(own)}
     keep_state_in_container(context, environment)
-    assert environment.get("HOWDAH_HOME") == (str(tmp_path / "howdah-home") if mode == "cluster" else None)
+    places = (state_directory(environment), cache_directory(environment)) if keeps else ()
+    assert all(place.is_relative_to(tmp_path / "howdah-home") for place in places)
+    assert ("XDG_STATE_HOME" in environment) is ("XDG_CACHE_HOME" in environment) is keeps
+    assert user_file(environment) == own / "howdah" / "config.yaml"
     given = {"HOME": "/home/", "HOWDAH_HOME": "/given"}
     keep_state_in_container(context, given)
-    assert given["HOWDAH_HOME"] == "/given"
+    assert given == {"HOME": "/home/", "HOWDAH_HOME": "/given"}
