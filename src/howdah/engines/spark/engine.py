@@ -64,7 +64,7 @@ class SparkEngine(DetachedMasterEngine):
         has_driver = bool(options["driver_socket"])
         problems = [*self.wrong_settings(has_driver), *_unsupported(job.job)]
         if not has_driver:
-            problems += lacking_room(job.job, cluster.master)
+            problems += lacking_room(job.job, cluster.master, options["conf"])
         if problems:
             raise EngineRejected("; ".join(problems))
         if not has_driver:
