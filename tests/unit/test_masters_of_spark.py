@@ -116,11 +116,9 @@ def test_a_local_cluster_has_memory_for_so_many_heaps(tmp_path: Path) -> None:
         (["spark.dynamicAllocation.enabled=true", "spark.ui.enabled=false"], False),
     ],
 )
-def test_executors_that_the_job_describes_need_other_memory(
-    tmp_path: Path, conf: list[str], is_accepted: bool
-) -> None:
+def test_executors_that_the_job_describes_need_other_memory(tmp_path: Path, conf: list[str], is_accepted: bool) -> None:
     settings = {"spark.master": "local-cluster[1,4,1024]", "spark.install": spark_install(tmp_path / "spark")}
-    job = JobSpec({"worker": Role("true", 4)}, engines={"spark": {"conf": conf}})
+    job = JobSpec({"worker": Role("true", 4)}, engines={"spark": {"conf": tuple(conf)}})
     with contextlib.nullcontext() if is_accepted else pytest.raises(EngineRejected, match="has memory for 2"):
         SparkEngine(settings).plan(StagedJob(job, tmp_path.as_uri()))
 
@@ -191,7 +189,7 @@ def test_a_secret_is_on_no_command_line(tmp_path: Path, knows_defaults: bool) ->
     install = tmp_path / "install"
     submit = Path(spark_install(install), "bin", "spark-submit")
     submit.write_text(
-        f'#!/bin/sh\nfor word; do echo "$word"; case $word in */private.conf) cp -p "$word" {tmp_path}/seen; esac; done\n'
+        f'#!/bin/sh\nfor word; do echo "$word"; case $word in */private.*) cp -p "$word" {tmp_path}/seen; esac; done\n'
     )
     submit.chmod(0o700)
     if knows_defaults:
@@ -251,7 +249,7 @@ def test_a_broken_configuration_of_hadoop_fails_no_job_without_files_there(tmp_p
         directory.mkdir()
         (directory / "core-site.xml").write_text(content)
     settings = {"hadoop_conf_dir": str(directory)}
-    options = {"driver_socket": str(tmp_path / "socket"), "conf": ()}
+    options: dict[str, str | tuple[str, ...]] = {"driver_socket": str(tmp_path / "socket"), "conf": ()}
     job = JobSpec({"worker": Role("true", 4)}, engines={"spark": options})
     staged, launches = staged_job(tmp_path, job, settings=settings), LaunchOffers(b"k" * 32, (), ())
     context = MasterContext("spark-1", staged, tmp_path.as_uri(), "127.0.0.1", 1, launches=launches)

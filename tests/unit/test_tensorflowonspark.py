@@ -230,7 +230,7 @@ def test_a_driver_in_a_container_writes_the_servers_key_beside_itself(
     for name in ("HOWDAH_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("HOME", "/home/")
-    keys = []
+    keys: list[Path] = []
     start = reservation.Server.start
 
     def started(server: Any) -> Any:

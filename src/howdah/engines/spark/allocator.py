@@ -212,8 +212,8 @@ class SparkAllocator(DetachedMasterAllocator):
         ]
 
     def _check_room(self, ask_id: str, slots: int) -> None:
-        """Tell when Spark's executors have too few slots for what was asked for; the driver says how many there are when
-        their number has stayed the same, within half a minute."""
+        """Tell when Spark's executors have too few slots for what was asked for. The driver says how many there are,
+        within half a minute, when their number has stayed the same."""
         ask = self._asks.get(ask_id)
         if ask is None or self._has_room or slots < 0:
             return

@@ -33,7 +33,7 @@ class SparkEngine(DetachedMasterEngine):
 
     @property
     def home(self) -> str:
-        """Return the URI of the directory of jobs, which all executors see. Without a setting it is one of this machine,
+        """Return the URI of the directory of jobs, which all executors see. Without a setting it is on this machine,
         where `plan` lets only jobs of a cluster on this machine be. No master decides it: the application that brought
         a job may alone know its master, and whoever looks for the job has to find the same directory."""
         home = self._settings.get("spark.home", "") or str(shared_directory(os.environ, self.name))
@@ -89,7 +89,8 @@ class SparkEngine(DetachedMasterEngine):
             if cluster.master == "yarn":
                 container = "for a driver in a container --conf spark.yarn.appMasterEnv.HOWDAH_SPARK_HOME=URI"
                 example = f"`howdah config set spark.home {_HOME_ON_YARN}`, {container}"
-            yield f"spark.home is not set: a directory that all executors share, or a URI on HDFS or S3, as by {example}"
+            need = "a directory that all executors share, or a URI on HDFS or S3"
+            yield f"spark.home is not set: {need}, as by {example}"
 
     def reach_master(self) -> None:
         """Return if a standalone master listens at the address; spark-submit alone would try for a minute.

@@ -16,7 +16,7 @@ _SIZES = {"spark.executor.memory", "spark.executor.cores"}
 def lacking_room(job: JobSpec, master: str, conf: Sequence[str] = ()) -> Iterator[str]:
     """Yield what keeps the tasks of a gang from running at the same time; nothing of other masters.
 
-    An elastic role counts with its fewest tasks. Memory counts where each task has an executor of its own, and not where
+    An elastic role counts with its fewest tasks. Memory counts where each task has an executor of its own, not where
     the properties in `conf` (`NAME=VALUE`) describe the executors.
     """
     found = _MASTER.fullmatch(master.strip())
