@@ -25,7 +25,8 @@ from howdah.client.local_jobs import IncompleteJobList
 from howdah.config.user_file import user_file
 from howdah.engines.spark.engine import SparkEngine
 from howdah.errors import EngineUnavailable, HowdahError, JobNotFound, SpecError
-from howdah.spec import JobReport, State, uris
+from howdah.spec import JobReport, JobSpec, Role, StagedJob, State, uris
+from howdah.spec.codec import encode
 
 HOWDAH = Path(sys.executable).with_name("howdah")
 
@@ -64,6 +65,29 @@ def test_jobs_are_found_whose_application_alone_knew_the_master(monkeypatch: pyt
     assert [each.name for each in find_configured_engines()] == ["local"]  # `howdah doctor` checks no such cluster
     elsewhere = SparkEngine({"spark.master": "spark://head:7077"})
     assert any(problem.startswith("spark.home is not set") for problem in elsewhere.wrong_settings())
+
+
+def test_a_job_is_meant_that_profiles_lead_to_by_the_same_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masters of Spark that differ keep their jobs in one directory of this machine."""
+    for variable in ("SPARK_HOME", "SPARK_CONF_DIR", "HOWDAH_SPARK_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    shared = uris.path(engine(settings_for({"engine": "spark"})).home)
+    elsewhere = tmp_path / "elsewhere"
+    user(
+        "profile: none\nprofiles:\n  none: {engine: local, spark.home: " + str(tmp_path / "empty") + "}\n"
+        "  a: {spark.master: 'spark://127.0.0.1:7077'}\n  b: {queue: q}\n"
+        f"  c: {{spark.home: {elsewhere}}}\n"
+    )
+    job = encode(StagedJob(JobSpec({"worker": Role("true")}), "file:///h"))
+    for directory in (Path(shared, "jobs", "spark-1"), elsewhere / "jobs" / "spark-2"):
+        directory.mkdir(parents=True)
+        (directory / "job.json").write_text(json.dumps(job))
+    assert [each.profile for each in find_clusters("spark")] == ["none", "a", "b", "c"]
+    assert uris.path(engine_of("spark-1").home) == shared
+    assert uris.path(engine_of("spark-2").home) == str(elsewhere)
+    shutil.copytree(Path(shared, "jobs", "spark-1"), elsewhere / "jobs" / "spark-1")
+    with pytest.raises(SpecError, match="must say which spark-1 is meant: the profiles a, c have one each"):
+        engine_of("spark-1")
 
 
 def test_a_cluster_is_found_once_by_the_first_profile_that_leads_there() -> None:

@@ -96,6 +96,23 @@ def test_what_another_machine_with_the_same_home_runs_is_left_to_it(
     assert here.describe(JOB_ID)[0].state is State.FAILED
 
 
+def test_the_advice_for_a_master_that_is_gone_with_its_machine_can_be_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver in a container keeps the lock in the container, so that there is not even its directory here."""
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "the state"))
+    directory = tmp_path / "home/jobs" / JOB_ID
+    directory.mkdir(parents=True)
+    (directory / "job.json").write_text(json.dumps(encode(StagedJob(JobSpec({"worker": Role("train")}), "file:///h"))))
+    here = Here({"home": uris.of_local(tmp_path / "home")})
+    with pytest.raises(EngineRejected, match="its master runs on another machine") as refused:
+        here.cancel(JOB_ID)
+    assert not here.describe(JOB_ID)[0].state.ended
+    subprocess.run(["bash", "-c", str(refused.value).split("`")[1]], check=True)
+    here.cancel(JOB_ID)
+    assert here.describe(JOB_ID)[0].state is State.FAILED
+
+
 def command_lines() -> Iterator[bytes]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # it has ended just now

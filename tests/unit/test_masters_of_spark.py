@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import re
 import stat
 import threading
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 
 from howdah.cli.doctor_spark import checks
 from howdah.client.engine_registry import settings_for
+from howdah.config.user_file import user_file
 from howdah.engines import MasterContext
 from howdah.engines.pull_launch import LaunchOffers
 from howdah.engines.spark import container_task
@@ -23,7 +26,8 @@ from howdah.engines.spark.allocator import Ask, SparkAllocator, SparkTask
 from howdah.engines.spark.cluster import SparkCluster
 from howdah.engines.spark.driver_link import DriverLink
 from howdah.engines.spark.engine import SparkEngine
-from howdah.errors import EngineRejected, JobNotFound, StagingError
+from howdah.errors import EngineRejected, EngineUnavailable, JobNotFound, StagingError
+from howdah.localfiles.own_directories import cache_directory, state_directory
 from howdah.spec import Container, JobSpec, Resources, Role, StagedFile, StagedJob
 from howdah.spec.events import ContainerEnded
 from howdah.staging.working_directory import prepare
@@ -50,24 +54,27 @@ def hadoop_conf(directory: Path, default: str) -> str:
     return str(directory)
 
 
+@pytest.mark.parametrize("has_driver", [True, False])
 @pytest.mark.parametrize(
-    ("master", "default", "home"),
+    ("master", "example"),
     [
-        ("yarn", "hdfs://nn:8020", "hdfs://nn:8020/user/alice/.howdah/spark"),
-        ("yarn", "file:///", "file:///nonexistent/spark.home"),
-        ("k8s://https://somewhere", "hdfs://nn:8020", "file:///nonexistent/spark.home"),
+        ("yarn", "config set spark.home hdfs:///user/NAME/howdah`, .* spark.yarn.appMasterEnv.HOWDAH_SPARK_HOME=URI"),
+        ("k8s://https://somewhere", "config set spark.home /shared/DIRECTORY`"),
     ],
 )
-def test_jobs_on_yarn_have_a_home_on_its_file_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, default: str, home: str
+def test_jobs_on_other_machines_need_a_home_that_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, example: str, has_driver: bool
 ) -> None:
-    """So that a driver in a container of YARN's, where there is no configuration of the user's, needs no setting."""
+    """A home that depended on the master would be one that other programs do not look into: not for the job, and not
+    for the lock of its checkpoints."""
     monkeypatch.setenv("HADOOP_USER_NAME", "alice")
-    settings = {"spark.master": master, "hadoop_conf_dir": hadoop_conf(tmp_path / "conf", default)}
-    engine = SparkEngine({**settings, "spark.install": spark_install(tmp_path / "spark")})
-    assert engine.home == home
-    said = list(engine.wrong_settings())
-    assert bool(said) is home.endswith("spark.home"), said
+    settings = {"hadoop_conf_dir": hadoop_conf(tmp_path / "conf", "hdfs://nn:8020")}
+    settings |= {"spark.install": spark_install(tmp_path / "spark")}
+    engine = SparkEngine({**settings, "spark.master": master})
+    assert engine.home == SparkEngine(settings).home
+    (said,) = engine.wrong_settings(has_driver)
+    assert re.fullmatch(f"spark.home is not set: .*{example}", said), said
+    assert not list(SparkEngine({**settings, "spark.master": master, "spark.home": "hdfs:///h"}).wrong_settings())
 
 
 @pytest.mark.parametrize(
@@ -98,6 +105,22 @@ def test_a_local_cluster_has_memory_for_so_many_heaps(tmp_path: Path) -> None:
     says = "3 executors with heaps of 512 MiB are needed at the same time, and local-cluster.* has memory for 2"
     with pytest.raises(EngineRejected, match=says):
         SparkEngine(settings).plan(StagedJob(JobSpec({"worker": Role("true", 3)}), tmp_path.as_uri()))
+
+
+@pytest.mark.parametrize(
+    ("conf", "is_accepted"),
+    [
+        (["spark.dynamicAllocation.enabled=false", "spark.executor.cores=4"], True),
+        (["spark.executor.cores=4"], True),
+        ([" spark.executor.memory = 128m"], True),
+        (["spark.dynamicAllocation.enabled=true", "spark.ui.enabled=false"], False),
+    ],
+)
+def test_executors_that_the_job_describes_need_other_memory(tmp_path: Path, conf: list[str], is_accepted: bool) -> None:
+    settings = {"spark.master": "local-cluster[1,4,1024]", "spark.install": spark_install(tmp_path / "spark")}
+    job = JobSpec({"worker": Role("true", 4)}, engines={"spark": {"conf": tuple(conf)}})
+    with contextlib.nullcontext() if is_accepted else pytest.raises(EngineRejected, match="has memory for 2"):
+        SparkEngine(settings).plan(StagedJob(job, tmp_path.as_uri()))
 
 
 def test_the_doctor_says_what_helps(tmp_path: Path) -> None:
@@ -160,25 +183,51 @@ def test_a_node_on_kubernetes_is_the_pod(monkeypatch: pytest.MonkeyPatch, pod: l
     assert (facts["node"], facts["executor"], facts["attempt"]) == (node, "1", "7")
 
 
-def test_a_secret_is_on_no_command_line(tmp_path: Path) -> None:
-    (tmp_path / "spark-submit").write_text('#!/bin/sh\nfor word; do echo "$word"; done\n')
-    (tmp_path / "spark-submit").chmod(0o700)
-    cluster = SparkCluster("yarn", str(tmp_path / "spark-submit"), {})
-    properties = {"spark.executor.cores": "1", "spark.hadoop.fs.s3a.secret.key": "hush"}
+@pytest.mark.parametrize("knows_defaults", [True, False])
+def test_a_secret_is_on_no_command_line(tmp_path: Path, knows_defaults: bool) -> None:
+    """spark-submit has it from a file with its own defaults, whose place the file takes; or else the driver."""
+    install = tmp_path / "install"
+    submit = Path(spark_install(install), "bin", "spark-submit")
+    submit.write_text(
+        f'#!/bin/sh\nfor word; do echo "$word"; case $word in */private.*) cp -p "$word" {tmp_path}/seen; esac; done\n'
+    )
+    submit.chmod(0o700)
+    if knows_defaults:
+        (install / "jars").mkdir()
+        (install / "conf").mkdir()
+        (install / "conf" / "spark-defaults.conf").write_text("spark.jars s3a://depot/a.jar\nspark.x goes \\")
+    cluster = SparkCluster("yarn", str(submit), {})
+    properties = {"spark.executor.cores": "1", "spark.hadoop.fs.s3a.secret.key": "hush \\=é𐍈"}
+    link = DriverLink(tmp_path / "socket", tmp_path / "log")
 
     async def start() -> None:
-        link = DriverLink(tmp_path / "socket", tmp_path / "log")
         await link.start(cluster, properties, tmp_path / "lock")
         assert link._process is not None
         await asyncio.wait_for(link._process.wait(), 30)
+        with pytest.raises(EngineUnavailable):
+            await link.connect(1)
 
     asyncio.run(start())
     words = (tmp_path / "log").read_text().splitlines()
     assert "spark.executor.cores=1" in words
     assert not any("hush" in word for word in words)
-    file = Path(words[-1])
-    assert json.loads(file.read_text()) == {"spark.hadoop.fs.s3a.secret.key": "hush"}
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    seen = tmp_path / "seen"
+    assert stat.S_IMODE(seen.stat().st_mode) == 0o600
+    if knows_defaults:
+        key, value = "spark.hadoop.fs.s3a.secret.key", r"hush\u0020\u005c\u003d\u00e9\ud800\udf48"
+        assert seen.read_text() == f"spark.jars s3a://depot/a.jar\nspark.x goes \\\n\n{key}={value}\n"
+        assert words[words.index("--properties-file") + 2].endswith("driver.py"), "an option is before the program"
+    else:
+        assert json.loads(seen.read_text()) == {"spark.hadoop.fs.s3a.secret.key": "hush \\=é𐍈"}
+    assert not link._private.exists()
+
+
+@pytest.mark.parametrize("variable", ["SPARK_CONF_DIR", "SPARK_HOME"])
+def test_defaults_are_those_of_spark_submit(tmp_path: Path, variable: str) -> None:
+    (tmp_path / "jars").mkdir()
+    directory = tmp_path if variable == "SPARK_CONF_DIR" else tmp_path / "conf"
+    cluster = SparkCluster("yarn", "/usr/bin/spark-submit", {variable: str(tmp_path)})
+    assert cluster.defaults == directory / "spark-defaults.conf"
 
 
 @pytest.fixture
@@ -191,6 +240,20 @@ def allocator(tmp_path: Path) -> SparkAllocator:
     job = JobSpec({"worker": Role("true", 4)}, engines={"spark": options})
     context = MasterContext("spark-1", staged_job(tmp_path, job), tmp_path.as_uri(), "127.0.0.1", 1, launches=launches)
     return SparkAllocator(context)
+
+
+@pytest.mark.parametrize("content", [None, "<configuration", "<configuration></configuration>"])
+def test_a_broken_configuration_of_hadoop_fails_no_job_without_files_there(tmp_path: Path, content: str | None) -> None:
+    directory = tmp_path / "hadoop"
+    if content:
+        directory.mkdir()
+        (directory / "core-site.xml").write_text(content)
+    settings = {"hadoop_conf_dir": str(directory)}
+    options: dict[str, str | tuple[str, ...]] = {"driver_socket": str(tmp_path / "socket"), "conf": ()}
+    job = JobSpec({"worker": Role("true", 4)}, engines={"spark": options})
+    staged, launches = staged_job(tmp_path, job, settings=settings), LaunchOffers(b"k" * 32, (), ())
+    context = MasterContext("spark-1", staged, tmp_path.as_uri(), "127.0.0.1", 1, launches=launches)
+    assert SparkAllocator(context)._names_user is ("</" in str(content))
 
 
 @pytest.mark.parametrize(
@@ -286,19 +349,34 @@ def test_a_program_keeps_its_slot_where_spark_takes_idle_executors_away(
     assert job.roles["worker"].ports, "it is fed all the same"
 
 
-@pytest.mark.parametrize("mode", ["cluster", "client"])
+@pytest.mark.parametrize(
+    ("mode", "home", "keeps"),
+    [
+        ("cluster", "/home/", True),
+        ("cluster", "/", True),
+        ("cluster", "/nonexistent", True),
+        ("cluster", "", True),
+        ("cluster", "own", False),
+        ("client", "/home/", False),
+    ],
+)
 def test_a_driver_in_a_container_keeps_state_beside_itself(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: str, home: str, keeps: bool
 ) -> None:
-    """YARN sets HOME to /home/, which is nobody's."""
+    """YARN sets HOME to /home/, which is nobody's; an image has a home and settings of its own."""
     pyspark_stand_in.install(monkeypatch)
     from howdah.spark.application_job import keep_state_in_container
 
     monkeypatch.chdir(tmp_path)
     context: Any = SimpleNamespace(getConf=lambda: {"spark.submit.deployMode": mode})
-    environment = {"HOME": "/home/"}
+    own = tmp_path / "own"
+    own.mkdir()
+    environment = {"HOME": str(own) if home == "own" else home, "XDG_CONFIG_HOME": str(own)}
     keep_state_in_container(context, environment)
-    assert environment.get("HOWDAH_HOME") == (str(tmp_path / "howdah-home") if mode == "cluster" else None)
+    places = (state_directory(environment), cache_directory(environment)) if keeps else ()
+    assert all(place.is_relative_to(tmp_path / "howdah-home") for place in places)
+    assert ("XDG_STATE_HOME" in environment) is ("XDG_CACHE_HOME" in environment) is keeps
+    assert user_file(environment) == own / "howdah" / "config.yaml"
     given = {"HOME": "/home/", "HOWDAH_HOME": "/given"}
     keep_state_in_container(context, given)
-    assert given["HOWDAH_HOME"] == "/given"
+    assert given == {"HOME": "/home/", "HOWDAH_HOME": "/given"}

@@ -8,9 +8,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyspark_stand_in
 import pytest
+
+from howdah.errors import HowdahError
+from howdah.wire.tensorboard_command import link
 
 SOURCE = Path(__file__).parents[2] / "distributions" / "tensorflowonspark" / "src"
 
@@ -168,3 +173,78 @@ def test_a_model_is_saved_where_an_exporter_says() -> None:
         compat.export_saved_model(Model(), given, is_chief=True)
     compat.export_saved_model(Model(), b"/a/1")
     assert saved == [("/a/1", "tf")] * 3 + [("worker_model", "tf")]
+
+
+@pytest.fixture
+def tfcluster(monkeypatch: pytest.MonkeyPatch) -> Any:
+    pyspark_stand_in.install(monkeypatch)
+    from tensorflowonspark import TFCluster
+
+    return TFCluster
+
+
+def test_no_token_is_in_the_log_of_the_driver(tfcluster: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    opens = link("node1", 6006, "hush-hush")
+    tfcluster._log_tensorboard(SimpleNamespace(outcome=None, check=lambda: None, tensorboard=opens))
+    (said,) = caplog.messages
+    assert said.startswith("TensorBoard running at: http://node1:6006/")
+    assert "cluster.tensorboard_url()" in said
+    assert "hush-hush" not in said
+
+
+def test_nobody_waits_for_the_tensorboard_of_a_cluster_that_is_lost(
+    tfcluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tfcluster, "_STOP_POLL_S", 0.01)
+
+    class Lost:
+        outcome, tensorboard = None, ""
+
+        def check(self) -> None:
+            raise HowdahError("the cluster is followed no more")
+
+    class Damaged:
+        outcome = None
+
+        def check(self) -> None:
+            pass
+
+        @property
+        def tensorboard(self) -> str:
+            raise ValueError("no link")
+
+    for job in (Lost(), Damaged()):
+        waiting = threading.Thread(target=tfcluster._log_tensorboard, args=(job,), daemon=True)
+        waiting.start()
+        waiting.join(10)
+        assert not waiting.is_alive()
+
+
+def test_a_driver_in_a_container_writes_the_servers_key_beside_itself(
+    tfcluster: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """YARN sets HOME to /home/, which is nobody's; it is not known to be a container when the module is imported."""
+    from tensorflowonspark import reservation
+
+    for name in ("HOWDAH_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("HOME", "/home/")
+    keys: list[Path] = []
+    start = reservation.Server.start
+
+    def started(server: Any) -> Any:
+        start(server)
+        keys.extend(tmp_path.rglob("*.key"))
+        server.stop()
+        raise RuntimeError("enough")
+
+    monkeypatch.setattr(reservation.Server, "start", started)
+    context = SimpleNamespace(
+        getConf=lambda: {"spark.submit.deployMode": "cluster"},
+        _jsc=SimpleNamespace(hadoopConfiguration=lambda: {}),
+    )
+    with pytest.raises(RuntimeError, match="enough"):
+        tfcluster.run(context, print, [], 1, 0)
+    (key,) = keys
+    assert key.is_relative_to(tmp_path / "howdah-home")

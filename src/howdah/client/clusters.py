@@ -207,12 +207,15 @@ def _find_cluster_of(job_id: str, name: str) -> Engine | None:
     silent: list[ClusterAnswer] = []
     for group in (first, others):
         answers = list(describe_clusters(group, job_id)) if group else []
-        found = [cluster for cluster, answer in zip(group, answers, strict=True) if answer.reports]
+        found: dict[str, ConfiguredCluster] = {}
+        for cluster, answer in zip(group, answers, strict=True):
+            if answer.reports:  # clusters with the same home have the same job there
+                found.setdefault(cluster.engine.home, cluster)
         if len(found) > 1:
-            names = ", ".join(cluster.profile for cluster in found)
+            names = ", ".join(cluster.profile for cluster in found.values())
             raise SpecError.at("--profile", f"must say which {job_id} is meant: the profiles {names} have one each")
         if found:
-            return found[0].engine
+            return next(iter(found.values())).engine
         silent += [answer for answer in answers if answer.error is not None]
     if silent:
         reasons = "; ".join(f"{answer.place}: {answer.error}" for answer in silent)

@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import secrets as random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -226,7 +227,9 @@ class DetachedMasterEngine(Engine):
             lock = control / "lock"
             locked = is_locked(lock)
             if locked is None and not files.view()[0].state.ended:
-                what = f"cancel the job there; if that machine is no more, or is this one by another name, empty {lock}"
+                make = shlex.join(["mkdir", "-p", str(control)]) + " && " + shlex.join(["touch", str(lock)])
+                remedy = f"empty {lock}" if lock.exists() else f"make an empty lock file, `{make}`"
+                what = f"cancel the job there; if that machine is no more, or is this one by another name, {remedy}"
                 raise EngineRejected(f"{job_id}: its master runs on another machine: {what}")
             if not locked or files.view()[0].state.ended or not (control / "pid").exists():
                 continue

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pwd
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +23,7 @@ _PASSED_ON = (
     "spark.task.resource.gpu.amount",
     "spark.executor.memory",
 )
+_NOBODYS_HOMES = ("", "/home")
 Function = Callable[..., Any]
 
 
@@ -54,17 +53,16 @@ def with_command(job: JobSpec, context: SparkContext) -> JobSpec:
 
 
 def keep_state_in_container(context: SparkContext, environment: MutableMapping[str, str]) -> None:
-    """Let a driver in a container of the cluster (deploy mode `cluster`) keep howdah's state in its working directory,
-    which goes with the container. YARN says that the user's home is a directory of nobody's (`/home/`)."""
-    in_container = context.getConf().get("spark.submit.deployMode") == "cluster"
-    if not in_container or environment.get("HOWDAH_HOME") or environment.get("XDG_STATE_HOME"):
+    """Let a driver in a container of the cluster (deploy mode `cluster`) keep howdah's state and cache in its working
+    directory, which goes with the container, where it has no home of its own to write to: YARN says `/home/`. Settings
+    are read where they would be without."""
+    if context.getConf().get("spark.submit.deployMode") != "cluster" or environment.get("HOWDAH_HOME"):
         return
-    own = ""
-    with contextlib.suppress(KeyError):  # a pod's user may have no account
-        own = pwd.getpwuid(os.getuid()).pw_dir
     home = environment.get("HOME", "")
-    if home.rstrip("/") != own.rstrip("/") or not os.access(home, os.W_OK):
-        environment["HOWDAH_HOME"] = str(Path.cwd() / "howdah-home")
+    if home.rstrip("/") in _NOBODYS_HOMES or not os.access(home, os.W_OK):
+        for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+            if not environment.get(variable):
+                environment[variable] = str(Path.cwd() / "howdah-home" / variable.split("_")[1].lower())
 
 
 def for_spark(

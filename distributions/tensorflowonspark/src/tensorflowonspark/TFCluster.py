@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from howdah.errors import HowdahError
 from howdah.spark import Cluster
+from howdah.spark.application_job import keep_state_in_container
 from howdah.spec import Board, Resources, Role, State
 from tensorflowonspark import TFSparkNode, node_environment, reservation
 
@@ -194,6 +196,7 @@ def run(
     Raises:
         Exception: not all nodes run within `reservation_timeout` seconds, or one has failed.
     """
+    keep_state_in_container(sc, os.environ)  # before the server writes its key
     roles = node_roles(num_executors, num_ps, master_node, eval_node)
     if input_mode == InputMode.SPARK and (driver_ps_nodes or eval_node):
         raise Exception("driver_ps_nodes and eval_node need InputMode.TENSORFLOW")
@@ -318,13 +321,16 @@ def _cluster_info(job: Cluster, roles: Sequence[str], port: int) -> list[dict[st
 
 
 def _log_tensorboard(job: Cluster) -> None:
-    """Log the address of the cluster's TensorBoard, as soon as it has one."""
-    while job.outcome is None:
-        with contextlib.suppress(HowdahError):  # the master does not answer just now
-            if address := job.tensorboard:
-                logger.info("TensorBoard running at: %s", address)
-                return
-        time.sleep(_STOP_POLL_S)
+    """Log the address of the cluster's TensorBoard, as soon as it has one. The token that opens it is not logged."""
+    with contextlib.suppress(Exception):  # a cluster that nobody follows any more; its program is told elsewhere
+        while job.outcome is None:
+            job.check()
+            with contextlib.suppress(HowdahError):  # the master does not answer just now
+                if link := job.tensorboard:
+                    address = urlsplit(link)._replace(query="", fragment="").geturl()
+                    logger.info("TensorBoard running at: %s (cluster.tensorboard_url() is the link)", address)
+                    return
+            time.sleep(_STOP_POLL_S)
 
 
 def _watch(cluster: TFCluster) -> None:

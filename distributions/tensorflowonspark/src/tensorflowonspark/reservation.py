@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from howdah.localfiles.own_directories import state_directory
 from tensorflowonspark import node_environment
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,6 @@ TFOS_SERVER_KEY = "TFOS_SERVER_KEY"
 BUFSIZE = 1024
 MAX_RETRIES = 3
 MAX_MESSAGE = 1 << 20
-_KEYS = Path(os.environ.get("HOWDAH_HOME", "~/.howdah")).expanduser() / "tensorflowonspark"
 _MAX_AGE_S = 60.0
 _IDLE_S = 60.0
 
@@ -149,8 +149,9 @@ class Server(MessageSocket):
         listening = self.start_listening_socket()
         self._listening = listening
         host, port = self.get_server_ip(), listening.getsockname()[1]
-        _KEYS.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(os.open(_key_file(port), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file_of_key = _key_file(port)
+        file_of_key.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(os.open(file_of_key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(self.key.hex())
         threading.Thread(target=self._accept, args=(listening,), daemon=True).start()
         logger.info("listening for reservations at %s", (host, port))  # programs that ask for the end need the address
@@ -257,4 +258,5 @@ class Client(MessageSocket):
 
 
 def _key_file(port: int) -> Path:
-    return _KEYS / f"{port}.key"
+    # Found anew each time: a driver in a container learns only from its SparkContext where it may write.
+    return state_directory(os.environ) / "tensorflowonspark" / f"{port}.key"

@@ -25,6 +25,7 @@ from howdah.engines.options import engine_options
 from howdah.engines.spark.cluster import find_cluster
 from howdah.engines.spark.driver_link import DriverLink
 from howdah.engines.spark.properties import application_properties, resource_profile
+from howdah.errors import HowdahError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.hadoop.identity import is_secure
 from howdah.spec import Container, Exit, JobSpec, Outcome
@@ -89,6 +90,14 @@ def place_in_spark(facts: Mapping[str, str]) -> dict[str, str]:
     return {name: facts[name] for name in _PLACE if facts.get(name)}
 
 
+def _believes_names(conf_dir: str) -> bool:
+    """Return whether programs shall tell Hadoop their user's name. A configuration that cannot be read is none: a job
+    without files of Hadoop does without, and another one has been told at its submission."""
+    with contextlib.suppress(HowdahError):
+        return bool(conf_dir) and not is_secure(hadoop_conf.load(conf_dir))
+    return False
+
+
 class SparkAllocator(DetachedMasterAllocator):
     """Grants the tasks that Spark has started."""
 
@@ -100,8 +109,7 @@ class SparkAllocator(DetachedMasterAllocator):
         self._job, self._queue = staged.job, EventQueue()
         self._options = engine_options(staged.job, staged.settings, "spark")
         self._cluster = find_cluster(staged.settings, os.environ)
-        conf_dir = staged.settings.get("hadoop_conf_dir", "")
-        self._names_user = bool(conf_dir) and not is_secure(hadoop_conf.load(conf_dir))
+        self._names_user = _believes_names(staged.settings.get("hadoop_conf_dir", ""))
         self._properties = application_properties(staged.job, self._options, context)
         given = self._options["driver_socket"]
         self._is_own_driver = not given
@@ -204,7 +212,8 @@ class SparkAllocator(DetachedMasterAllocator):
         ]
 
     def _check_room(self, ask_id: str, slots: int) -> None:
-        """Tell at once when Spark's executors have too few slots for what was asked for."""
+        """Tell when Spark's executors have too few slots for what was asked for. The driver says how many there are,
+        within half a minute, when their number has stayed the same."""
         ask = self._asks.get(ask_id)
         if ask is None or self._has_room or slots < 0:
             return

@@ -12,6 +12,7 @@ from howdah.localfiles.own_directories import state_directory
 from howdah.spec.values import dataclass
 
 SPARK_HOME, SPARK_CONF_DIR = "SPARK_HOME", "SPARK_CONF_DIR"
+DEFAULTS = "spark-defaults.conf"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,15 @@ class SparkCluster:
     """The path of spark-submit; "" if there is none."""
     variables: Mapping[str, str]
     """The variables with which spark-submit finds its installation and its configuration."""
+
+    @property
+    def defaults(self) -> Path | None:
+        """Return the spark-defaults.conf that spark-submit reads, whether it is there or not; None if only spark-submit
+        itself knows: a program on PATH may be a script that starts another one elsewhere."""
+        if conf := self.variables.get(SPARK_CONF_DIR):
+            return Path(conf, DEFAULTS)
+        home = Path(self.variables.get(SPARK_HOME) or Path(self.submit).resolve().parents[1])
+        return home / "conf" / DEFAULTS if (home / "jars").is_dir() else None
 
     @property
     def is_standalone(self) -> bool:
@@ -47,7 +57,7 @@ def find_cluster(settings: Mapping[str, str], environment: Mapping[str, str]) ->
 
 def _configured_master(conf: Path) -> str:
     """Return `spark.master` of a spark-defaults.conf; "" if there is none."""
-    defaults = conf / "spark-defaults.conf"
+    defaults = conf / DEFAULTS
     words = (line.split(None, 1) for line in defaults.read_text().splitlines()) if defaults.exists() else ()
     return next((word[1].strip() for word in words if len(word) == 2 and word[0] == "spark.master"), "")
 

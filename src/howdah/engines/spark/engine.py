@@ -18,10 +18,10 @@ from howdah.engines.options import engine_options
 from howdah.engines.spark.cluster import SparkCluster, find_cluster
 from howdah.engines.spark.local_cluster import lacking_room
 from howdah.errors import EngineRejected, EngineUnavailable
-from howdah.hadoop import conf as hadoop_conf
 from howdah.localfiles.own_directories import shared_directory
 from howdah.spec import JobSpec, Plan, StagedJob, uris
 
+_HOME_ON_YARN = "hdfs:///user/NAME/howdah"
 _ELSEWHERE = ("192.0.2.1", 9)  # an address of nobody's: the way there is the way to other machines
 CALL_LIMIT_S = 10.0
 
@@ -33,21 +33,11 @@ class SparkEngine(DetachedMasterEngine):
 
     @property
     def home(self) -> str:
-        """Return the URI of the directory of jobs, which all executors see. Without a setting it is one on the file
-        system of a YARN, else one of this machine, where `plan` lets only jobs of a cluster on this machine be: no
-        other master decides it, because the application that brought a job may alone know its master."""
-        home = self._settings.get("spark.home", "") or self._home_on_hdfs
-        home = home or str(shared_directory(os.environ, self.name))
+        """Return the URI of the directory of jobs, which all executors see. Without a setting it is on this machine,
+        where `plan` lets only jobs of a cluster on this machine be. No master decides it: the application that brought
+        a job may alone know its master, and whoever looks for the job has to find the same directory."""
+        home = self._settings.get("spark.home", "") or str(shared_directory(os.environ, self.name))
         return home if "://" in home else uris.of_local(home)
-
-    @property
-    def _home_on_hdfs(self) -> str:
-        """Return the directory of jobs in the user's own one on the file system of a YARN; "" of other masters."""
-        if self._cluster.master != "yarn":
-            return ""
-        properties = hadoop_conf.load(hadoop_conf.directory(self._conf_dir))
-        root = hadoop_conf.default_filesystem(properties)
-        return "" if root.startswith("file:") else uris.join(hadoop_conf.home(properties, root), ".howdah", "spark")
 
     @property
     def _cluster(self) -> SparkCluster:
@@ -74,7 +64,7 @@ class SparkEngine(DetachedMasterEngine):
         has_driver = bool(options["driver_socket"])
         problems = [*self.wrong_settings(has_driver), *_unsupported(job.job)]
         if not has_driver:
-            problems += lacking_room(job.job, cluster.master)
+            problems += lacking_room(job.job, cluster.master, options["conf"])
         if problems:
             raise EngineRejected("; ".join(problems))
         if not has_driver:
@@ -94,8 +84,13 @@ class SparkEngine(DetachedMasterEngine):
             yield f"spark.master: {cluster.master} has no executors beside the driver: use `--on local`"
         if not has_driver and not (cluster.submit and Path(cluster.submit).exists()):
             yield "spark-submit is not here: set spark.install to the directory of Spark, or install pyspark"
-        if not (self._settings.get("spark.home") or self._is_here or self._home_on_hdfs):
-            yield "spark.home is not set: a directory that all executors share, or a URI on HDFS or S3"
+        if not (self._settings.get("spark.home") or self._is_here):
+            example = "`howdah config set spark.home /shared/DIRECTORY`"
+            if cluster.master == "yarn":
+                container = "for a driver in a container --conf spark.yarn.appMasterEnv.HOWDAH_SPARK_HOME=URI"
+                example = f"`howdah config set spark.home {_HOME_ON_YARN}`, {container}"
+            need = "a directory that all executors share, or a URI on HDFS or S3"
+            yield f"spark.home is not set: {need}, as by {example}"
 
     def reach_master(self) -> None:
         """Return if a standalone master listens at the address; spark-submit alone would try for a minute.
