@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -47,7 +47,7 @@ def submit_grid(texts: Sequence[str], as_json: bool, waits: bool, dry_run: bool,
     if options["stdin"]:
         raise SpecError.at("--grid", "goes with no --stdin: write the input to a file, and send it by --file")
     group = f"grid-{secrets.token_hex(3)}"
-    jobs = list(_prepared(values, group, options, not dry_run))
+    jobs = _prepare_jobs(values, group, options, not dry_run)
     if dry_run:
         for combination, prepared in jobs:
             click.echo(_words(combination), err=True)
@@ -70,9 +70,9 @@ def submit_grid(texts: Sequence[str], as_json: bool, waits: bool, dry_run: bool,
             _wait(submitted, as_json, interrupts)
 
 
-def _prepared(
+def _prepare_jobs(
     values: grid.Grid, group: str, options: dict[str, Any], install: bool
-) -> Iterator[tuple[dict[str, str], PreparedJob]]:
+) -> list[tuple[dict[str, str], PreparedJob]]:
     told: set[str] = set()
 
     def tell(text: str) -> None:
@@ -87,10 +87,15 @@ def _prepared(
         load_chosen(**rest | {"sets": _sets(options["sets"], each)}, varied=list(values), tell=tell)
         for each in combinations
     ]
-    grid.check([each.loaded.spec for each in chosen], values)
-    for combination, job in zip(combinations, chosen, strict=True):
-        change = _tagged(grid.tags(group, combination))
-        yield combination, prepare_chosen(job, **found, change=change, install=install, tell=tell)
+    variables = {name for name in values if any(f"vars.{name}" in each.loaded.sources for each in chosen)}
+    grid.check([each.loaded.spec for each in chosen], values, variables)
+    jobs = [
+        prepare_chosen(job, **found, change=_tagged(grid.tags(group, combination)), install=install, tell=tell)
+        for combination, job in zip(combinations, chosen, strict=True)
+    ]
+    staged = [job.plan.job for job in jobs]
+    grid.check_places([each.job for each in staged], staged[0].settings.get("hadoop_conf_dir", ""))
+    return list(zip(combinations, jobs, strict=True))
 
 
 def _keep_tags(prepared: PreparedJob, job_id: str) -> None:
