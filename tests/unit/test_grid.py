@@ -5,20 +5,24 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 from history_jobs import job_id, whole
 
+from howdah.cli import grid as cli_grid
 from howdah.cli.grid import table
 from howdah.cli.submit import submit
 from howdah.client import grid
 from howdah.client.annotated_jobs import keep_tags, with_annotations
 from howdah.client.job_list import ListedJob
 from howdah.engines.local.engine import LocalEngine
-from howdah.errors import SpecError
+from howdah.errors import NotPermitted, SpecError
 from howdah.spec import JobReport, JobSpec, Output, Role, State, uris
 from howdah.spec.job import Board, Checkpoint, Save
+
+PLAN = SimpleNamespace(job=SimpleNamespace(job=SimpleNamespace(tags=("a=1",))))
 
 
 def job(command: str, output: str = "", checkpoint: str = "") -> JobSpec:
@@ -186,3 +190,28 @@ def test_tags_are_kept_where_the_engine_does_not_know_them(tmp_path: Path) -> No
     keep_tags(engine, job_id(1), ["grid-12", "lr=0.1"])
     (listed,) = with_annotations([ListedJob(engine.describe(job_id(1))[0])])
     assert listed.report.tags == ("grid-12", "lr=0.1")
+    many = [f"tag-{number}" for number in range(30)]
+    keep_tags(engine, job_id(1), many)
+    (listed,) = with_annotations([ListedJob(engine.describe(job_id(1))[0])])
+    assert listed.report.tags == tuple(many)
+
+
+def test_a_tag_that_is_not_kept_is_not_recommended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NotPermitted("it belongs to eve")
+
+    monkeypatch.setenv("HOWDAH_LANGUAGE", "en")
+    monkeypatch.setattr(cli_grid, "_prepare_jobs", lambda *_: [({}, SimpleNamespace(engine=None, plan=PLAN))] * 2)
+    monkeypatch.setattr(cli_grid, "submit_or_exit", lambda *_: "local-1")
+    monkeypatch.setattr(cli_grid, "tell_id", lambda *_: None)
+    monkeypatch.setattr(cli_grid, "keep_tags", lambda *_: None)
+    cli_grid.submit_grid(["a=1,2"], False, False, False, {"stdin": False})
+    assert "2 jobs with the tag grid-" in capsys.readouterr().err
+    monkeypatch.setattr(cli_grid, "keep_tags", refuse)
+    cli_grid.submit_grid(["a=1,2"], False, False, False, {"stdin": False})
+    said = capsys.readouterr().err
+    assert "howdah: local-1: it belongs to eve" in said
+    assert "howdah: 2 of 2 jobs were submitted; not all are found by a tag" in said
+    assert "--tag" not in said

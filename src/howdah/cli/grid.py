@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import STOPPING, Interrupts
 from howdah.cli.jobs import duration_text
 from howdah.cli.run import load_chosen, notice, prepare_chosen, show_prepared, submit_or_exit, tell_id
@@ -54,6 +54,7 @@ def submit_grid(texts: Sequence[str], as_json: bool, waits: bool, dry_run: bool,
             show_prepared(prepared, as_json)
         return
     submitted: list[Submitted] = []
+    tagged = 0
     with Interrupts(STOPPING) as interrupts:
         try:
             for combination, prepared in jobs:
@@ -61,11 +62,11 @@ def submit_grid(texts: Sequence[str], as_json: bool, waits: bool, dry_run: bool,
                 job_id = submit_or_exit(prepared, as_json, interrupts)
                 submitted.append((prepared.engine, job_id, combination))
                 interrupts.call(partial(tell_id, prepared.engine, job_id, as_json))
-                interrupts.call(partial(_keep_tags, prepared, job_id))
+                tagged += interrupts.call(partial(_keep_tags, prepared, job_id))
         except KeyboardInterrupt:
             raise SystemExit(interrupts.status) from None
         finally:
-            _tell_submitted(len(submitted), len(jobs), group)
+            _tell_submitted(len(submitted), len(jobs), group if tagged == len(submitted) else "")
         if waits:
             _wait(submitted, as_json, interrupts)
 
@@ -98,11 +99,14 @@ def _prepare_jobs(
     return list(zip(combinations, jobs, strict=True))
 
 
-def _keep_tags(prepared: PreparedJob, job_id: str) -> None:
+def _keep_tags(prepared: PreparedJob, job_id: str) -> bool:
+    """Return whether lists find the job by its tags."""
     try:
         keep_tags(prepared.engine, job_id, prepared.plan.job.job.tags)
     except HowdahError as error:  # the job runs without them
-        notice(f"howdah: {job_id}: {error}")
+        notice(f"howdah: {job_id}: {translate_stored(str(error))}")
+        return False
+    return True
 
 
 def _sets(sets: Sequence[str], combination: Mapping[str, str]) -> tuple[str, ...]:
@@ -114,7 +118,11 @@ def _tagged(tags: tuple[str, ...]) -> Callable[[JobSpec], JobSpec]:
 
 
 def _tell_submitted(count: int, of_all: int, group: str) -> None:
-    if count == of_all:
+    """Say how many jobs there are, and by which tag all of them are found, if by any."""
+    if not group:
+        text = _("{count} of {all} jobs were submitted; not all are found by a tag", count=count, all=of_all)
+        notice(f"howdah: {text}")
+    elif count == of_all:
         notice(_("{count} jobs with the tag {tag}: `howdah list --tag {tag}`", count=count, tag=group))
     elif count:
         text = _(
