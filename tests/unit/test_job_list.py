@@ -200,3 +200,22 @@ def test_the_history_server_of_this_machine_is_not_that_of_a_cluster(
             list(find_history_servers())
         monkeypatch.setenv("HOWDAH_HISTORY_URL", "http://known:1/")
         assert [each.find_link() for each in find_history_servers()] == ["http://known:1/"]
+
+
+def test_options_of_config_hold_for_its_commands() -> None:
+    path = user_file(os.environ)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("queue: all\nprofiles:\n  prod:\n    queue: fast\n  test:\n    queue: slow\n")
+
+    def shown(*words: str) -> str:
+        done = CliRunner().invoke(config, words, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    assert shown("--profile", "prod", "list") == shown("list", "--profile", "prod") != shown("list")
+    assert json.loads(shown("--json", "list")) == json.loads(shown("list", "--json"))
+    assert shown("--profile", "prod", "list", "--profile", "test") == shown("list", "--profile", "test")
+    assert shown("--profile", "prod", "get", "queue") == "fast\n"
+    shown("--profile", "prod", "set", "queue", "night")
+    assert (shown("get", "queue"), shown("get", "queue", "--profile", "prod")) == ("all\n", "night\n")
+    assert json.loads(shown("--json", "path")) == {"path": str(path)}
