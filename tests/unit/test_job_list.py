@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import click
 import pytest
@@ -18,12 +21,15 @@ from test_history_server import Caller, ask, options
 from howdah.api.history_servers import announce_link
 from howdah.cli.config import config
 from howdah.cli.jobs import list_jobs, table
+from howdah.client import job_list
+from howdah.client.clusters import ConfiguredCluster
 from howdah.client.engine_registry import settings_for
 from howdah.client.job_filter import JobFilter
-from howdah.client.job_list import ListedJob, jobs_of_history, merge_jobs
+from howdah.client.job_list import ListedJob, find_history_servers, jobs_of_history, merge_jobs
 from howdah.client.submit import prepare
 from howdah.config.job_file import load
 from howdah.config.settings import HISTORY_URL
+from howdah.config.user_file import user_file
 from howdah.errors import EngineUnavailable, NotFound, SpecError
 from howdah.spec import JobReport, State
 
@@ -154,3 +160,62 @@ def test_an_engine_knows_better() -> None:
         JobFilter(since=6.0),
     ):
         assert not wrong.fits(now)
+
+
+def test_the_history_knows_tags_that_the_engine_does_not() -> None:
+    at = 1000.0
+    known = ListedJob(JobReport("a", "one", State.RUNNING, "yarn", "me", submitted=at), "prod")
+    then = JobReport("a", "one", State.SUCCEEDED, "yarn", "me", started=at + 1, tags=("sweep",))
+    (merged,) = merge_jobs([known], [then])
+    assert merged == replace(known, report=replace(known.report, tags=("sweep",)))
+    own = replace(known, report=replace(known.report, tags=("own",)))
+    assert merge_jobs([own], [then]) == [own]
+
+
+def test_the_history_server_of_this_machine_is_not_that_of_a_cluster(
+    ours: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = user_file(os.environ)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("profiles: {prod: {engine: yarn}, here: {engine: local}}\n")
+    problem = [False]
+
+    def describe(job_id: str | None = None) -> list[JobReport]:
+        if problem[0]:
+            raise EngineUnavailable("no route")
+        return []
+
+    def clusters(_name: str, profile: str) -> list[ConfiguredCluster]:
+        cluster = SimpleNamespace(name="yarn", one_machine=False, describe=describe)
+        machine = SimpleNamespace(name="local", one_machine=True, describe=lambda *_: [])
+        return [ConfiguredCluster(cast(Any, each), profile) for each in (machine, cluster)]
+
+    monkeypatch.setattr(job_list, "find_clusters", clusters)
+    link = "http://127.0.0.1:9/#token=x"
+    with announce_link(ours / "ours" / "state" / "history", link):
+        for profile, found in (("", [link]), ("here", [link]), ("prod", [])):
+            assert [each.find_link() for each in find_history_servers(profile)] == found
+        problem[0] = True
+        with pytest.raises(EngineUnavailable, match="no route"):
+            list(find_history_servers())
+        monkeypatch.setenv("HOWDAH_HISTORY_URL", "http://known:1/")
+        assert [each.find_link() for each in find_history_servers()] == ["http://known:1/"]
+
+
+def test_options_of_config_hold_for_its_commands() -> None:
+    path = user_file(os.environ)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("queue: all\nprofiles:\n  prod:\n    queue: fast\n  test:\n    queue: slow\n")
+
+    def shown(*words: str) -> str:
+        done = CliRunner().invoke(config, words, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    assert shown("--profile", "prod", "list") == shown("list", "--profile", "prod") != shown("list")
+    assert json.loads(shown("--json", "list")) == json.loads(shown("list", "--json"))
+    assert shown("--profile", "prod", "list", "--profile", "test") == shown("list", "--profile", "test")
+    assert shown("--profile", "prod", "get", "queue") == "fast\n"
+    shown("--profile", "prod", "set", "queue", "night")
+    assert (shown("get", "queue"), shown("get", "queue", "--profile", "prod")) == ("all\n", "night\n")
+    assert json.loads(shown("--json", "path")) == {"path": str(path)}

@@ -26,6 +26,9 @@ def config(context: click.Context, profile: str, as_json: bool) -> None:
     """Show every setting and where it came from; `get`, `set`, `unset` for one, `path` for the file."""
     if context.invoked_subcommand is None:
         _show_all(profile, as_json)
+        return
+    given = ({"profile": profile} if profile else {}) | ({"as_json": True} if as_json else {})
+    context.default_map = {context.invoked_subcommand: given}  # options before the sub-command count as its own
 
 
 def _show_all(profile: str, as_json: bool) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import click
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import STOPPING, Interrupts
 from howdah.cli.jobs import duration_text
 from howdah.cli.run import load_chosen, notice, prepare_chosen, show_prepared, submit_or_exit, tell_id
@@ -47,13 +47,14 @@ def submit_grid(texts: Sequence[str], as_json: bool, waits: bool, dry_run: bool,
     if options["stdin"]:
         raise SpecError.at("--grid", "goes with no --stdin: write the input to a file, and send it by --file")
     group = f"grid-{secrets.token_hex(3)}"
-    jobs = list(_prepared(values, group, options, not dry_run))
+    jobs = _prepare_jobs(values, group, options, not dry_run)
     if dry_run:
         for combination, prepared in jobs:
             click.echo(_words(combination), err=True)
             show_prepared(prepared, as_json)
         return
     submitted: list[Submitted] = []
+    tagged = 0
     with Interrupts(STOPPING) as interrupts:
         try:
             for combination, prepared in jobs:
@@ -61,18 +62,18 @@ def submit_grid(texts: Sequence[str], as_json: bool, waits: bool, dry_run: bool,
                 job_id = submit_or_exit(prepared, as_json, interrupts)
                 submitted.append((prepared.engine, job_id, combination))
                 interrupts.call(partial(tell_id, prepared.engine, job_id, as_json))
-                interrupts.call(partial(_keep_tags, prepared, job_id))
+                tagged += interrupts.call(partial(_keep_tags, prepared, job_id))
         except KeyboardInterrupt:
             raise SystemExit(interrupts.status) from None
         finally:
-            _tell_submitted(len(submitted), len(jobs), group)
+            _tell_submitted(len(submitted), len(jobs), group if tagged == len(submitted) else "")
         if waits:
             _wait(submitted, as_json, interrupts)
 
 
-def _prepared(
+def _prepare_jobs(
     values: grid.Grid, group: str, options: dict[str, Any], install: bool
-) -> Iterator[tuple[dict[str, str], PreparedJob]]:
+) -> list[tuple[dict[str, str], PreparedJob]]:
     told: set[str] = set()
 
     def tell(text: str) -> None:
@@ -87,17 +88,25 @@ def _prepared(
         load_chosen(**rest | {"sets": _sets(options["sets"], each)}, varied=list(values), tell=tell)
         for each in combinations
     ]
-    grid.check([each.loaded.spec for each in chosen], values)
-    for combination, job in zip(combinations, chosen, strict=True):
-        change = _tagged(grid.tags(group, combination))
-        yield combination, prepare_chosen(job, **found, change=change, install=install, tell=tell)
+    variables = {name for name in values if any(f"vars.{name}" in each.loaded.sources for each in chosen)}
+    grid.check([each.loaded.spec for each in chosen], values, variables)
+    jobs = [
+        prepare_chosen(job, **found, change=_tagged(grid.tags(group, combination)), install=install, tell=tell)
+        for combination, job in zip(combinations, chosen, strict=True)
+    ]
+    staged = [job.plan.job for job in jobs]
+    grid.check_places([each.job for each in staged], staged[0].settings.get("hadoop_conf_dir", ""))
+    return list(zip(combinations, jobs, strict=True))
 
 
-def _keep_tags(prepared: PreparedJob, job_id: str) -> None:
+def _keep_tags(prepared: PreparedJob, job_id: str) -> bool:
+    """Return whether lists find the job by its tags."""
     try:
         keep_tags(prepared.engine, job_id, prepared.plan.job.job.tags)
     except HowdahError as error:  # the job runs without them
-        notice(f"howdah: {job_id}: {error}")
+        notice(f"howdah: {job_id}: {translate_stored(str(error))}")
+        return False
+    return True
 
 
 def _sets(sets: Sequence[str], combination: Mapping[str, str]) -> tuple[str, ...]:
@@ -109,7 +118,11 @@ def _tagged(tags: tuple[str, ...]) -> Callable[[JobSpec], JobSpec]:
 
 
 def _tell_submitted(count: int, of_all: int, group: str) -> None:
-    if count == of_all:
+    """Say how many jobs there are, and by which tag all of them are found, if by any."""
+    if not group:
+        text = _("{count} of {all} jobs were submitted; not all are found by a tag", count=count, all=of_all)
+        notice(f"howdah: {text}")
+    elif count == of_all:
         notice(_("{count} jobs with the tag {tag}: `howdah list --tag {tag}`", count=count, tag=group))
     elif count:
         text = _(

@@ -95,7 +95,7 @@ def keep_tags(engine: Engine, job_id: str, tags: Sequence[str]) -> None:
     """
     report = locate(engine, job_id)
     if not set(tags) <= set(report.tags):
-        change_annotation(report, {"tags": list(tags)})
+        change_annotation(report, {"tags": list(tags)}, present_tags=len(tags))
 
 
 def engine_of_forgotten(job_id: str, profile: str = "") -> Engine | None:

@@ -7,6 +7,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from howdah.api import history_servers
@@ -54,16 +55,20 @@ def jobs_of_answers(answers: Iterable[ClusterAnswer]) -> Iterator[ListedJob]:
 
 
 def merge_jobs(listed: Iterable[ListedJob], remembered: Iterable[JobReport]) -> list[ListedJob]:
-    """Merge both lists, the newest job first. An engine's report of a job replaces that of a history server."""
+    """Merge both lists, the newest job first. An engine's report of a job replaces that of a history server, but for
+    the tags, which not every engine knows."""
     merged = list(listed)
-    found: dict[str, list[JobReport]] = {}
-    for job in merged:
-        found.setdefault(job.report.id, []).append(job.report)
+    found: dict[str, list[int]] = {}
+    for number, job in enumerate(merged):
+        found.setdefault(job.report.id, []).append(number)
     for report in remembered:
         same_id = found.setdefault(report.id, [])
-        if not any(_may_be_same(known, report) for known in same_id):
+        same = next((number for number in same_id if _may_be_same(merged[number].report, report)), None)
+        if same is None:
+            same_id.append(len(merged))
             merged.append(ListedJob(report))
-            same_id.append(report)
+        elif report.tags and not (known := merged[same]).report.tags:
+            merged[same] = replace(known, report=replace(known.report, tags=report.tags))
     return sorted(merged, key=lambda job: start_time(job.report), reverse=True)
 
 
@@ -92,7 +97,11 @@ class KnownHistoryServer:
 def find_history_servers(profile: str = "") -> Iterator[KnownHistoryServer]:
     """Yield the history servers of the user's profiles, each once: those that the profiles name, then those that run as
     jobs on the clusters of the other profiles; without any of them the newest that runs on this machine. With `profile`
-    only this one counts."""
+    only this one counts, and a server of this machine only if it chooses the engine of this machine.
+
+    Raises:
+        EngineUnavailable: no server is known, and a cluster that may have one does not answer.
+    """
     settings = settings_for({"profile": profile})
     links = {settings.profile: settings[HISTORY_URL]}
     for each in () if profile else settings.profiles:
@@ -102,15 +111,23 @@ def find_history_servers(profile: str = "") -> Iterator[KnownHistoryServer]:
     are_known = bool(profile_of_link)
     for link in dict.fromkeys(filter(None, links.values())):
         yield KnownHistoryServer(profile_of_link[link], functools.partial(str, link))
-    without = [cluster for cluster in find_clusters("", profile) if not links[cluster.profile]]
+    clusters = find_clusters("", profile)
+    without = [cluster for cluster in clusters if not links[cluster.profile]]
+    silent: HowdahError | None = None
     for cluster, answer in zip(without, describe_clusters(without) if without else (), strict=True):
+        silent = silent or answer.error
         service = history_service.running_service(answer.reports)
         if service is not None:
             conf_dir = settings_for({"engine": cluster.engine.name, "profile": cluster.profile})["hadoop_conf_dir"]
             link_of_service = functools.partial(history_service.link, cluster.engine, service.id, conf_dir, no_notice)
             yield KnownHistoryServer(cluster.profile, link_of_service)
             are_known = True
-    for link in [] if are_known else history_servers.links(Path(state_directory(os.environ), "history"))[:1]:
+    if not are_known and silent is not None:
+        raise silent
+    is_here = any(each.engine.one_machine and each.engine.name == settings["engine"] for each in clusters)
+    if are_known or (profile and not is_here):
+        return
+    for link in history_servers.links(Path(state_directory(os.environ), "history"))[:1]:
         yield KnownHistoryServer(settings.profile, functools.partial(str, link))
 
 
@@ -161,7 +178,7 @@ def history_link(profile: str) -> str:
     """Return the link of the first history server of the user's profiles.
 
     Raises:
-        NotFound: no history server is known.
+        NotFound: no history server is known. EngineUnavailable: a cluster that may have one does not answer.
     """
     for server in find_history_servers(profile):
         return server.find_link()

@@ -14,18 +14,19 @@ import time
 from collections.abc import Mapping
 
 from howdah.spec import JobSpec, Outcome
+from howdah.spec.validation import HTTP_ADDRESS
 
 LIMIT_S = 10.0
 """How long the end of a job waits for all addresses together."""
-ANSWER_S, PAUSES_S = 3.0, (0.5, 1.5)
-"""How long one answer may take, and the pauses before the second and the third try."""
+PAUSES_S = (0.5, 1.5)
+"""The pauses before the second and the third try."""
 POLL_S = 0.05
 
 
 def addresses(job: JobSpec, secrets: Mapping[str, bytes]) -> list[str]:
-    """Return the addresses that `notify` names; for the name of a secret its value."""
+    """Return the addresses that `notify` names; for the name of a secret its value, and "" if that is no address."""
     found = [secrets[each].decode(errors="replace").strip() if each in secrets else each for each in job.notify]
-    return [url if url.startswith(("http://", "https://")) else "" for url in found]
+    return [url if HTTP_ADDRESS.fullmatch(url) else "" for url in found]
 
 
 def notice_of(job: JobSpec, job_id: str, outcome: Outcome) -> dict[str, str]:
@@ -40,11 +41,12 @@ async def tell_end(
 ) -> None:
     """Tell all addresses of the job at the same time; what cannot be told is printed, without the address."""
     urls = addresses(job, secrets)
-    problems = dict.fromkeys(range(len(urls)), f"no answer within {limit_s:g} s")
+    silent = f"no answer within {limit_s:g} s"
+    problems = dict.fromkeys(range(len(urls)), silent)
     body, deadline = json.dumps(notice_of(job, job_id, outcome)).encode(), time.monotonic() + limit_s
 
     def post(number: int) -> None:
-        if problem := _post(urls[number], body, deadline):
+        if problem := _post(urls[number], body, deadline, silent):
             problems[number] = problem
         else:
             del problems[number]
@@ -59,19 +61,19 @@ async def tell_end(
         print(f"notify.{number} was not told of the job's end: {problem}", file=sys.stderr, flush=True)
 
 
-def _post(url: str, body: bytes, deadline: float) -> str:
-    """Post the body, up to three times; return why it was not taken, "" if it was."""
+def _post(url: str, body: bytes, deadline: float, silent: str) -> str:
+    """Post the body, up to three times; return why it was not taken, "" if it was, and `silent` without an answer."""
     import http.client  # a job without addresses needs none of these
     import urllib.error
-    import urllib.request
+
+    from howdah.master.patient_post import post
 
     if not url:
-        return "the secret is no address, https://…"
+        return "the secret is no address, https://… without a password"
     problem = ""
     for pause in (*PAUSES_S, 0.0):
         try:
-            request = urllib.request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 - checked
-            urllib.request.urlopen(request, timeout=ANSWER_S).close()  # noqa: S310 - an http address
+            post(url, body, max(deadline - time.monotonic(), 0.1))
             return ""
         except urllib.error.HTTPError as error:
             problem = f"HTTP {error.code}"
@@ -81,6 +83,8 @@ def _post(url: str, body: bytes, deadline: float) -> str:
                 return problem
         except urllib.error.URLError as error:
             problem = type(error.reason).__name__ if isinstance(error.reason, OSError) else "no connection"
+        except TimeoutError:  # the address may have taken the message: another try would tell it twice
+            return silent
         except (OSError, http.client.HTTPException, ValueError) as error:
             problem = type(error).__name__  # its text may have the address
         if time.monotonic() + pause > deadline:

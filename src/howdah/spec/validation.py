@@ -20,7 +20,9 @@ from howdah.spec.task import CHIEFS, chief
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
-HTTP_ADDRESS = re.compile(r"https?://[^\s/]\S*")
+# Without a user and password before the host, which no POST sends.
+HTTP_ADDRESS = re.compile(r"https?://[^\s/?#@]+([/?#]\S*)?")
+_WITH_USER = re.compile(r"https?://[^\s/?#]*@")
 VALID = re.compile(r"tensorflow|torch|all|(marker|glob):.+")
 # YARN's own rules for a node label and for a resource type.
 LABEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,254}")
@@ -257,7 +259,10 @@ def _job(job: JobSpec, frameworks: Collection[str]) -> _Found:
             yield Mistake(f"tags.{number}", f"is {tag!r}, must be 1 to 100 ASCII characters without a comma")
     for number, each in enumerate(job.notify):
         if each not in job.secrets and not HTTP_ADDRESS.fullmatch(each):
-            yield Mistake(f"notify.{number}", "must be an address, https://…, or the name of one of the job's secrets")
+            problem = "must be an address, https://…, or the name of one of the job's secrets"
+            if _WITH_USER.match(each):
+                problem = "has a user or password before @, which is not sent: leave it out"
+            yield Mistake(f"notify.{number}", problem)
     yield from _at_least("master.memory", job.master.memory_mib, 0, " MiB")
     yield from _at_least("master.vcores", job.master.vcores, 0)
     yield from _at_least("master.attempts", job.master.attempts, 0)

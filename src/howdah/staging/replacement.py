@@ -9,17 +9,16 @@ path, after links, mounts and the names of one HDFS have been followed.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from howdah.errors import SpecError, StagingError
 from howdah.spec import uris
-from howdah.spec.job import Environment, JobSpec, Output
+from howdah.spec.job import Checkpoint, Environment, JobSpec, Output
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import MAX_NAME_BYTES, Entry
@@ -277,11 +276,33 @@ def why_not_store(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> st
     return ""
 
 
+def list_written_places(outputs: Sequence[Output], checkpoint: Checkpoint) -> list[KeptPath]:
+    """Return where a job writes: the paths of its outputs, its checkpoint, and the places beside outputs."""
+    found = [KeptPath(f"outputs.{number}.path", output.path) for number, output in enumerate(outputs)]
+    found += [KeptPath("checkpoint.path", checkpoint.path)] if checkpoint.path else []
+    for number, output in enumerate(outputs):
+        found += [KeptPath(f"outputs.{number}.save", f"{output.path}.saved")] if not output.save.to else []
+        found += [KeptPath(f"outputs.{number}.path", f"{output.path}.failed")] if output.keep_failed else []
+    return found
+
+
 def find_shared_places(paths: Sequence[KeptPath], conf_dir: str) -> Iterator[tuple[KeptPath, KeptPath]]:
     """Yield pairs of paths where one path is, or holds, the other under some name."""
-    places = [(path, _Place(path.uri, conf_dir)) for path in paths] if len(paths) > 1 else []
-    for (first, place), (second, other) in itertools.combinations(places, 2):
-        if _kind(first.uri) == _kind(second.uri) and (place.holds(other) or other.holds(place)):
+    places = [_Place(path.uri, conf_dir) for path in paths] if len(paths) > 1 else []
+    named: dict[object, list[int]] = {}
+    for number, place in enumerate(places):
+        for mark in place.marks:
+            named.setdefault(mark, []).append(number)
+    pairs = {
+        (min(number, other), max(number, other))
+        for number, place in enumerate(places)
+        for mark in place.marks_above
+        for other in named.get(mark, ())
+        if other != number
+    }
+    for one, two in sorted(pairs):  # of thousands of places few share a mark
+        first, second, place, other_place = paths[one], paths[two], places[one], places[two]
+        if _kind(first.uri) == _kind(second.uri) and (place.holds(other_place) or other_place.holds(place)):
             yield first, second
 
 
@@ -296,6 +317,19 @@ class _Place:
     def __init__(self, uri: str, conf_dir: str) -> None:
         self.uri, self._conf_dir = uris.normalize(uri), conf_dir
         self.spellings = {self.uri, filesystem(uri, conf_dir).resolve(self.uri)}
+
+    @property
+    def marks(self) -> set[object]:
+        """Return the place's paths, and its number on this machine. A place that holds another one has one of them in
+        common with its `marks_above`."""
+        return {mark for spelling in self.spellings for mark in _marks(spelling, PurePosixPath(uris.path(spelling)))}
+
+    @property
+    def marks_above(self) -> set[object]:
+        """Return the marks of the place, and of the directories in which it lies."""
+        paths = ((spelling, PurePosixPath(uris.path(spelling))) for spelling in self.spellings)
+        above = ((spelling, each) for spelling, path in paths for each in (path, *path.parents))
+        return {mark for spelling, path in above for mark in _marks(spelling, path)}
 
     def holds(self, other: _Place) -> bool:
         """Return whether `other` is this place, or lies in it."""
@@ -316,6 +350,12 @@ class _Place:
         own = _file_id(Path(uris.path(self.uri)))
         paths = [Path(uris.path(spelling)) for spelling in other.spellings]
         return own is not None and any(_file_id(each) == own for path in paths for each in (path, *path.parents))
+
+
+def _marks(spelling: str, path: PurePosixPath) -> Iterator[object]:
+    yield str(path)
+    if uris.split(spelling)[0] == "file" and (found := _file_id(Path(path))) is not None:
+        yield found
 
 
 def _file_id(path: Path) -> tuple[int, int] | None:

@@ -35,6 +35,7 @@ from howdah.staging.replacement import (
     find_forbidden,
     find_shared_places,
     list_losses,
+    list_written_places,
     named_paths,
     personal_paths,
     why_not_keep_failed,
@@ -418,12 +419,9 @@ class _Stager:
     def check_places(self, outputs: Sequence[Output], checkpoint: Checkpoint) -> None:
         """Refuse outputs that are the same place under several names: the second one would find the place occupied when
         it is moved."""
-        paths = [KeptPath(f"outputs.{number}.path", output.path) for number, output in enumerate(outputs)]
-        others = [KeptPath("checkpoint.path", checkpoint.path)] if checkpoint.path else []
-        for number, output in enumerate(outputs):
-            others += [KeptPath(f"outputs.{number}.save", f"{output.path}.saved")] if not output.save.to else []
-            others += [KeptPath(f"outputs.{number}.path", f"{output.path}.failed")] if output.keep_failed else []
-        for first, second in find_shared_places([*paths, *others], self.conf_dir):
+        written = list_written_places(outputs, checkpoint)
+        paths = written[: len(outputs)]
+        for first, second in find_shared_places(written, self.conf_dir):
             is_told = any(mistake.place in (first.what, second.what) for mistake in self.mistakes)
             is_inside = second.what == "checkpoint.path" and first.uri.startswith(f"{second.uri}/")
             if first in paths and not is_told and not is_inside:
