@@ -35,8 +35,8 @@ def _place(file: StagedFile, target: Path, cache: Path) -> None:
     try:
         source.stat()  # a link to nothing would be found late
     except FileNotFoundError:
-        reason = "is not on this node, which must see the home of jobs, and `shared_paths`, under the same path"
-        raise StagingError(f"{source} {reason}") from None
+        where = "each node must see the home of jobs, and `shared_paths`, under the same path"
+        raise StagingError(f"{source}: No such file or directory; {where}") from None
     target.symlink_to(source if file.kind == "file" else unpack_archive(source, cache))
 
 
