@@ -132,7 +132,9 @@ def test_the_doctor_says_what_helps(tmp_path: Path) -> None:
 
 def test_a_node_that_does_not_see_the_home_is_told(tmp_path: Path) -> None:
     missing = StagedFile("train.py", (tmp_path / "cache" / "train.py").as_uri())
-    with pytest.raises(StagingError, match=r"train\.py: No such file or directory; each node must see the home of jobs"):
+    with pytest.raises(
+        StagingError, match=r"train\.py: No such file or directory; each node must see the home of jobs"
+    ):
         prepare(tmp_path / "work", (missing,), tmp_path / "own")
 
 
