@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from howdah.localfiles.own_directories import state_directory
 from tensorflowonspark import node_environment
 
 logger = logging.getLogger(__name__)
@@ -258,5 +257,7 @@ class Client(MessageSocket):
 
 
 def _key_file(port: int) -> Path:
+    from howdah.localfiles.own_directories import state_directory  # nodes, which import this module, do not have it
+
     # Found anew each time: a driver in a container learns only from its SparkContext where it may write.
     return state_directory(os.environ) / "tensorflowonspark" / f"{port}.key"
