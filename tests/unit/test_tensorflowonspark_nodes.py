@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ import pyspark_stand_in
 import pytest
 
 from howdah.engines.spark.container_task import write_files
+from howdah.executor.io.program_api_files import _INIT, _LINKED, _PACKAGE
 from howdah.program.task_identity import Peer
 from howdah.spark.columns import to_batches, to_rows
 from howdah.spark.feed import DataFeed
@@ -412,3 +414,22 @@ def test_a_shutdown_of_nodes_ends_the_queues_that_are_named(monkeypatch: pytest.
         assert (told, feed.should_stop()) == ([["extra"]], False)
         assert TFSparkNode.shutdown([{"programs": programs}])(iter([])) == [True]
         assert (told, feed.should_stop()) == ([["extra"], [""]], True)
+
+
+def test_a_node_needs_no_more_of_howdah_than_travels(tmp_path: Path) -> None:
+    package = tmp_path / "howdah"
+    package.mkdir()
+    (package / "__init__.py").write_text(_INIT)
+    for name in _LINKED:
+        (package / name).symlink_to(Path(_PACKAGE, name))
+    program = f"import sys; sys.path[:] = [each for each in sys.path if each != {str(Path(_PACKAGE).parent)!r}]; "
+    program += "from tensorflowonspark import TFSparkNode; import howdah as found; print(*found.__path__)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{SOURCE}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, str(package)), done.stderr
