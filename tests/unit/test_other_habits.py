@@ -18,7 +18,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 64) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "same"), [(("help",), ("--help",)), (("help", "data", "ls"), ("data", "ls", "-h"))]
+    ("arguments", "same"), [(("help",), ("--help",)), (("help", "data", "ls"), ("data", "ls", "--help"))]
 )
 def test_help_is_a_command(
     arguments: tuple[str, ...], same: tuple[str, ...], capsys: pytest.CaptureFixture[str]
