@@ -90,10 +90,10 @@ def test_run_again_and_events(jobs: LocalJobs, browser: Browser) -> None:
     tab.go(f"jobs/{run.job}/events?kind=JobFinished")
     tab.sees("作业已结束：SUCCEEDED")
     assert not tab.page.get_by_text("worker:0 已在 127.0.0.1 就绪").count()
-    fields = tab.page.get_by_role("button", name="事件 JobFinished 的字段", expanded=False)
+    fields = tab.page.get_by_role("button", name="事件 作业结束 的字段", expanded=False)
     fields.focus()
     tab.page.keyboard.press("Enter")
     tab.page.get_by_role("row", name="state: SUCCEEDED").wait_for()
-    assert tab.page.get_by_role("button", name="事件 JobFinished 的字段", expanded=True).count() == 1
+    assert tab.page.get_by_role("button", name="事件 作业结束 的字段", expanded=True).count() == 1
     assert not tab.looked_over("events")
     assert tab.wrong == []
