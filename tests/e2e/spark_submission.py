@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,14 @@ def submitter(spark: SparkSandbox, directory: Path) -> Run:
         words = [word for name, value in properties.items() for word in ("--conf", f"{name}={value}")]
         words += ["--py-files", str(program.with_name(brought))] if brought else []
         command = [f"{spark.home}/bin/spark-submit", *words, str(program), *map(str, arguments)]
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd=directory
-        )
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
+            environment["TMPDIR"] = temporary
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd=directory
+            )
+            left = [path.name for path in Path(temporary).glob("howdah-*")]
         assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
+        assert not left
         return done.stdout
 
     return submit

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -83,8 +84,10 @@ def test_a_job_goes_on_whose_notes_nobody_can_be_told(
 
     monkeypatch.setattr("howdah.spark.cluster.changes", lambda views, interval_s: views)
     cluster._say, cluster._jobs = say, SimpleNamespace(views=follow)
-    cluster._follow(SimpleNamespace(stop=lambda: seen.append("stopped")), tmp_path / "directory")
+    directory = TemporaryDirectory(dir=tmp_path)
+    cluster._follow(SimpleNamespace(stop=lambda: seen.append("stopped")), directory)
     assert seen == [None, None, "stopped"]
+    assert not Path(directory.name).exists()
     assert cluster._problem is None
 
 

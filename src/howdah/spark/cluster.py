@@ -7,7 +7,6 @@ import contextlib
 import logging
 import os
 import secrets
-import shutil
 import sys
 import tempfile
 import threading
@@ -124,15 +123,14 @@ class Cluster:
             check_callable(job)
         flags = flags_of(context, profile)
         settings = settings_for(flags)
-        directory = Path(tempfile.mkdtemp(prefix="howdah-spark-"))
-        socket = directory / "driver.sock"
+        # A program may end before `_follow` has: then the directory is removed as the interpreter exits.
+        directory = tempfile.TemporaryDirectory(prefix="howdah-spark-", ignore_cleanup_errors=True)
+        files, socket = Path(directory.name), Path(directory.name, "driver.sock")
         server = DriverServer(context, socket)
         threading.Thread(target=server.serve, daemon=True).start()
         try:
             programs = Programs(secrets.token_hex(8), secrets.token_bytes(32))
-            spec = (
-                job if isinstance(job, JobSpec) else function_job(context, job, arguments, roles, programs, directory)
-            )
+            spec = job if isinstance(job, JobSpec) else function_job(context, job, arguments, roles, programs, files)
             fields["files"] = (*spec.files, *fields.get("files", ()))
             spec = replace(spec, framework=framework if spec.framework == "generic" else spec.framework, **fields)
             spec = replace(spec, name=name or getattr(job, "__name__", spec.name))
@@ -146,7 +144,7 @@ class Cluster:
             job_id = submit(prepare(made, Path(base_directory), flags, _LOG.warning), _LOG.warning)
         except BaseException:
             server.stop()
-            shutil.rmtree(directory, ignore_errors=True)
+            directory.cleanup()
             raise
         cluster = cls(context, job_id, engine, programs, names, say, profile)
         cluster._table = LiveTable(job_id) if in_notebook() else None
@@ -170,7 +168,7 @@ class Cluster:
 
     # What becomes of the job
 
-    def _follow(self, server: DriverServer, directory: Path) -> None:
+    def _follow(self, server: DriverServer, directory: tempfile.TemporaryDirectory[str]) -> None:
         try:
             for view in changes(self._jobs.views(self.job_id), interval_s=POLL_S):
                 with self._changed:
@@ -189,7 +187,7 @@ class Cluster:
                 self._changed.notify_all()
         finally:
             server.stop()
-            shutil.rmtree(directory, ignore_errors=True)
+            directory.cleanup()
 
     @property
     def outcome(self) -> Outcome | None:
