@@ -52,6 +52,20 @@ def submit(howdah: Howdah, name: str, line: str, *options: str) -> str:
     return done.stdout.split()[0]
 
 
+def test_several_jobs_are_cancelled_at_once_or_none(howdah: Howdah) -> None:
+    first, second = submit(howdah, "one", "sleep 100"), submit(howdah, "two", "sleep 100")
+    refused = howdah("cancel", "one", "three")
+    assert refused.returncode == 66
+    assert "three" in refused.stderr
+    assert set(howdah("list", "-q", "--state", "PENDING,RUNNING").stdout.split()) == {first, second}
+    done = howdah("cancel", "one", second, "one", "--json")
+    assert done.returncode == 0
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {(report["id"], report["state"]) for report in reports} == {(first, "CANCELLED"), (second, "CANCELLED")}
+    again = howdah("cancel", first, second).stdout.splitlines()
+    assert set(again) == {f"{job} had ended already: CANCELLED" for job in (first, second)}
+
+
 def test_jobs_are_named(howdah: Howdah) -> None:
     first = submit(howdah, "prepare", "echo prepared")
     assert howdah("wait").stdout == f"{first} SUCCEEDED\n"

@@ -45,7 +45,7 @@ COMMANDS = {
     "cp": ("howdah.interactive.commands:cp", "Copy files from or to a running task."),
     "forward": ("howdah.interactive.commands:forward", "Forward a port of this machine to a running task."),
     "ssh-proxy": ("howdah.interactive.ssh_proxy:ssh_proxy", "Lets ssh and editors enter a running task."),
-    "cancel": ("howdah.cli.jobs:cancel", "End a job."),
+    "cancel": ("howdah.cli.jobs:cancel", "End jobs."),
     "note": ("howdah.cli.annotate:note", "The note and the tags of a job."),
     "archive": ("howdah.cli.annotate:archive", "Hide jobs from lists, or bring them back."),
     "page": ("howdah.cli.page:page", "A link to a job's page."),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import queue
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 import click
 
@@ -38,6 +42,7 @@ from howdah.client.job_filter import JobFilter
 from howdah.client.job_list import ListedJob, jobs_of_answers, jobs_of_history, merge_jobs
 from howdah.client.page_links import page_url, tensorboard_url
 from howdah.client.waiting_jobs import with_waits
+from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
 from howdah.spec import JobReport, State
 from howdah.spec.codec import to_json
@@ -45,6 +50,7 @@ from howdah.spec.task import JOB_STATES
 from howdah.spec.units import seconds
 from howdah.spec.validation import nearest
 
+T = TypeVar("T")
 LIST_COLUMNS = ("Id", "Name", "State", "Engine", "User", "Queue", "Started", "Took")
 WIDE_COLUMNS = (*LIST_COLUMNS, "Tags", "Note", "Diagnostics")
 FORMS = ["table", "wide", "id", "json"]
@@ -262,22 +268,53 @@ def _link(make: Callable[[], str]) -> str:
         return ""
 
 
-@click.command(epilog=examples("howdah cancel @last", "howdah cancel resnet"))
-@job_argument(required=True)
+@click.command(epilog=examples("howdah cancel @last", "howdah list -q --name sweep | xargs howdah cancel"))
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB_ID...")
 @click.option("--profile", default="", help="A profile of your configuration.")
-@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
-def cancel(job_id: str, profile: str, as_json: bool) -> None:
-    """End a job: its master is asked first, then the engine."""
-    engine, job_id = choose_job(job_id, profile, acts=True)
+@click.option("--json", "as_json", is_flag=True, help="One report a line.")
+def cancel(job_ids: tuple[str, ...], profile: str, as_json: bool) -> None:
+    """End jobs: the master of each is asked first, then the engine."""
+    # A name that nothing or too much is called is refused before any job ends.
+    jobs = {job_id: engine for engine, job_id in (choose_job(wanted, profile, acts=True) for wanted in job_ids)}
+    errors: list[HowdahError] = []
+    for job_id, end in _at_once({job_id: partial(_cancel, engine, job_id) for job_id, engine in jobs.items()}):
+        if isinstance(end, HowdahError) and len(jobs) > 1:
+            errors.append(end)
+            click.echo(f"howdah: {job_id}: {translate_stored(str(end))}", err=True)
+        elif isinstance(end, BaseException):
+            raise end
+        else:
+            report, words = end
+            click.echo(to_json(report_json(report)) if as_json else words)
+    if errors:
+        raise SystemExit(errors[0].exit_code)
+
+
+def _cancel(engine: Engine, job_id: str) -> tuple[JobReport, str]:
+    """End a job; return its last report, and a line that says how it ended."""
     report = report_of(engine, job_id)
     if report.state.ended:
-        words = _("{id} had ended already: {state}", id=job_id, state=report.state.value)
-        click.echo(to_json(report_json(report)) if as_json else words)
-        return
+        return report, _("{id} had ended already: {state}", id=job_id, state=report.state.value)
     click.echo(_("cancelling {id}", id=job_id), err=True)
     report = cancel_job(engine, report, lambda text: click.echo(translate_stored(text), err=True))
-    words = f"{report.id} {report.state.value} {translate_stored(report.diagnostics)}"
-    click.echo(to_json(report_json(report)) if as_json else words)
+    return report, f"{report.id} {report.state.value} {translate_stored(report.diagnostics)}"
+
+
+def _at_once(calls: Mapping[str, Callable[[], T]]) -> Iterator[tuple[str, T | BaseException]]:
+    """Make all calls at the same time, each in a thread that ends with this process; yield each one's name and result,
+    or what it raised, when it is there."""
+    ends: queue.SimpleQueue[tuple[str, T | BaseException]] = queue.SimpleQueue()
+
+    def call(name: str) -> None:
+        try:
+            ends.put((name, calls[name]()))
+        except BaseException as error:  # for the main thread
+            ends.put((name, error))
+
+    for name in calls:
+        threading.Thread(target=call, args=(name,), daemon=True).start()
+    for _call in calls:
+        yield ends.get()
 
 
 def _start_text(report: JobReport) -> str:
