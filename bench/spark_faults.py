@@ -33,7 +33,8 @@ def measure(report: Report) -> None:
     unnamed = [each for each in rounds if each["outcome"] == "another error"]
     report.target("rounds that hang", sum(each["outcome"] == "hung" for each in rounds) + ROUNDS - len(rounds), 0)
     report.target("failures that do not name their cause", len(unnamed), 0)
-    for each in unnamed:
+    early = [each for each in rounds if each["outcome"] == "failed" and not each.get("killed")]
+    for each in (*unnamed, *early):  # what failed before anything was killed has another cause
         print(f"  {each}")
 
 
